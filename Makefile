@@ -1,0 +1,136 @@
+# otlite: make run and make test are all the set-up a person needs.
+#
+#   make            build build/otlite
+#   make run        install what is missing, build, serve on 127.0.0.1:4318 with data in ./data
+#   make test       install what the tests need, build, run them all
+#   make test SAN=address,undefined | SAN=thread
+#   make bench      the short benchmark
+#   make install PREFIX=/usr/local DESTDIR=
+
+CC      ?= cc
+PREFIX  ?= /usr/local
+DESTDIR ?=
+SAN     ?=
+WERROR  ?=
+
+comma := ,
+B := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
+
+VERSION := 0.1.0
+
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes \
+	-Wmissing-prototypes -Wold-style-definition -Wpointer-arith -Wcast-align -Wcast-qual \
+	-Wwrite-strings -Wformat=2 -Wundef -Wvla -Wimplicit-fallthrough -Wdouble-promotion \
+	-Wnull-dereference
+ifeq ($(findstring clang,$(CC)),)
+WARNINGS += -Wlogical-op -Wduplicated-cond -Wduplicated-branches
+endif
+
+STD      := -std=c11 -D_GNU_SOURCE
+INCLUDES := -Iinclude -Isrc -I$(B)/gen
+HARDEN   := -fstack-protector-strong -fstack-clash-protection -fPIE $(if $(SAN),,-D_FORTIFY_SOURCE=2)
+OPT      := $(if $(SAN),-O1 -fno-omit-frame-pointer,-O2)
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all)
+CFLAGS   ?=
+ALLFLAGS := $(STD) $(OPT) -g $(HARDEN) $(SANFLAGS) $(INCLUDES) -DOTLITE_VERSION='"$(VERSION)"' \
+	$(CFLAGS) -MMD -MP
+LDFLAGS  += -pie -Wl,-z,relro,-z,now $(SANFLAGS)
+LIBS     := -lsqlite3 -levent_core -levent_extra -levent_pthreads -lprotobuf-c -lz -lcrypto -lm -lpthread
+
+PROTOS := $(wildcard proto/*.proto)
+GEN_C  := $(patsubst proto/%.proto,$(B)/gen/%.pb-c.c,$(PROTOS))
+GEN_H  := $(GEN_C:.c=.h)
+GEN_O  := $(GEN_C:.c=.o)
+
+SRC := $(filter-out src/main.c,$(sort $(wildcard src/*/*.c)))
+OBJ := $(SRC:%.c=$(B)/%.o) $(GEN_O)
+LIB := $(B)/libotlite.a
+
+UNIT_SRC  := $(sort $(wildcard test/unit/test_*.c))
+UNIT_BIN  := $(UNIT_SRC:test/unit/%.c=$(B)/test/%)
+BENCH_SRC := $(sort $(wildcard bench/*.c))
+BENCH_OBJ := $(BENCH_SRC:%.c=$(B)/%.o)
+
+.PHONY: all run test unit bench bench-bin install clean deps-build deps-test format lint-deps docs \
+	container-test dev-flags
+.DELETE_ON_ERROR:
+
+all: deps-build
+	@$(MAKE) --no-print-directory $(B)/otlite
+
+# Installs packages only when something is missing.
+deps-build:
+	@deploy/deps.sh build
+deps-test:
+	@deploy/deps.sh test
+
+run: all
+	./$(B)/otlite serve --listen 127.0.0.1:4318 --data ./data
+
+$(B)/otlite: $(B)/src/main.o $(LIB)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# The archive is made anew so that a deleted source leaves no object behind.
+$(LIB): $(OBJ)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(B)/gen/%.pb-c.c $(B)/gen/%.pb-c.h: proto/%.proto
+	@mkdir -p $(B)/gen
+	protoc-c --c_out=$(B)/gen --proto_path=proto --proto_path=/usr/include $<
+
+$(B)/gen/%.pb-c.o: $(B)/gen/%.pb-c.c
+	$(CC) $(ALLFLAGS) -w -c -o $@ $<
+
+$(B)/src/%.o: src/%.c | $(GEN_H)
+	@mkdir -p $(@D)
+	$(CC) $(ALLFLAGS) $(WARNINGS) $(WERROR) -c -o $@ $<
+
+$(B)/bench/%.o: bench/%.c | $(GEN_H)
+	@mkdir -p $(@D)
+	$(CC) $(ALLFLAGS) $(WARNINGS) $(WERROR) -c -o $@ $<
+
+$(B)/otlite-bench: $(BENCH_OBJ) $(LIB)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# Unit tests: one binary a file, with test/lib beside them.
+$(B)/test/%: test/unit/%.c $(wildcard test/lib/*.c test/lib/*.h) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(ALLFLAGS) -Itest/lib -Wall -Wextra $(WERROR) -MF $@.d -o $@ $< $(wildcard test/lib/*.c) \
+		$(LIB) $(LDFLAGS) $(LIBS) -lcmocka -ljansson
+
+unit: $(UNIT_BIN)
+
+bench-bin: $(B)/otlite-bench
+
+test: deps-build deps-test
+	@$(MAKE) --no-print-directory $(B)/otlite $(B)/otlite-bench unit
+	@B=$(B) SAN=$(SAN) test/run.sh
+
+bench: deps-build
+	@$(MAKE) --no-print-directory $(B)/otlite $(B)/otlite-bench
+	@B=$(B) bench/run.sh
+
+install: all
+	install -D -m 755 $(B)/otlite $(DESTDIR)$(PREFIX)/bin/otlite
+	install -D -m 644 deploy/otlite.conf $(DESTDIR)$(PREFIX)/share/otlite/otlite.conf
+	install -D -m 644 deploy/otlite.service $(DESTDIR)$(PREFIX)/lib/systemd/system/otlite.service
+
+container-test:
+	@deploy/container-test.sh
+
+# docs/configuration.md comes from the option table.
+docs: $(B)/otlite
+	$(B)/otlite check-config --markdown > docs/configuration.md
+
+# No include points upward (docs/architecture.md, "Layers").
+lint-deps:
+	@test/lint-deps.sh
+
+format:
+	clang-format -i $(wildcard src/*.c src/*/*.[ch] include/otlite/*.h bench/*.[ch] test/unit/*.c test/lib/*.[ch])
+
+clean:
+	rm -rf build
+
+-include $(OBJ:.o=.d) $(B)/src/main.d $(BENCH_OBJ:.o=.d) $(addsuffix .d,$(UNIT_BIN))

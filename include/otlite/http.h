@@ -1,0 +1,90 @@
+/* http.h -- the HTTP server: event loops, connections, routing. Endpoints are added by their own
+ * modules through a route table and see an exchange, never libevent. */
+#ifndef OTLITE_HTTP_H
+#define OTLITE_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "otlite/bytes.h"
+#include "otlite/decode.h"
+#include "otlite/err.h"
+#include "otlite/handoff.h"
+
+struct http_server;
+struct http_loop;
+struct http_exchange;
+
+struct cors_opts {
+    const char *const *origins; /* NULL-terminated; none: CORS is off (H-80) */
+    const char *const *headers; /* allowed beyond the default ones (H-82) */
+    bool credentials;
+    int64_t max_age_s; /* 0: no header */
+};
+
+/* A path without trailing slash; requests with one trailing slash match too (H-3). */
+struct http_route {
+    const char *path;
+    const char *allow;  /* "POST", "GET, HEAD": what the 405 answer lists */
+    unsigned methods;   /* HTTP_* bits */
+    /* Called on the exchange's loop with the whole body read and checked framing. Must call
+     * http_reply once, now or later on the same loop. */
+    void (*handle)(struct http_exchange *x, void *arg);
+    void *arg;
+};
+
+enum { HTTP_GET = 1, HTTP_HEAD = 2, HTTP_POST = 4 };
+
+struct http_opts {
+    const char *const *listen; /* NULL-terminated "ADDR:PORT", "[ADDR]:PORT"; port 0: any */
+    unsigned loops;            /* threads; 0: one a core */
+    size_t max_body_bytes;     /* as sent */
+    size_t max_header_bytes;
+    unsigned max_connections;
+    int64_t idle_timeout_ms;    /* between requests (H-38) */
+    int64_t request_timeout_ms; /* from a request's first byte to its last (S06) */
+    struct cors_opts cors;
+    const struct http_route *routes; /* borrowed; path NULL ends it */
+};
+
+/* Bind, start the loops. Fails with a message that names the address. */
+enum otl_err http_start(const struct http_opts *o, struct http_server **out, struct otl_error *err)
+    OTL_MUSTCHECK;
+/* Close the listeners; requests on open connections go on and are answered with
+ * Connection: close. Thread-safe. */
+void http_stop_accepting(struct http_server *s);
+/* Wait until no exchange is open or timeout_ms has passed, end the loops, free all. */
+void http_stop(struct http_server *s, int64_t timeout_ms);
+/* The port of the i-th listen address (useful with port 0). */
+unsigned http_port(const struct http_server *s, unsigned i);
+
+/* --- an exchange: one request and its answer; lives until replied --- */
+
+/* First header of that name, NULL when absent. Valid until the reply. */
+const char *http_header(const struct http_exchange *x, const char *name);
+/* Peer address as text, for logs. */
+const char *http_peer(const struct http_exchange *x);
+unsigned http_method(const struct http_exchange *x);
+const char *http_path(const struct http_exchange *x);
+/* The body as sent, contiguous, borrowed until the reply. */
+struct bytes http_body(struct http_exchange *x);
+struct http_loop *http_exchange_loop(struct http_exchange *x);
+/* True once http_stop_accepting was called. */
+bool http_stopping(const struct http_exchange *x);
+
+/* An extra header for the answer; both strings are copied. */
+void http_add_header(struct http_exchange *x, const char *name, const char *value);
+/* Answer and end the exchange (x is gone afterwards). body is copied. Sends nothing, and counts it,
+ * when the client is gone. */
+void http_reply(struct http_exchange *x, int status, const char *content_type, struct bytes body);
+
+/* --- a loop: where an exchange lives --- */
+
+/* Finished jobs come back here; drained on the loop's thread. */
+struct handoff *http_loop_handoff(struct http_loop *l);
+/* Index of the loop, 0-based, for per-loop scratch memory; http_loop_count is the number of them. */
+unsigned http_loop_index(const struct http_loop *l);
+unsigned http_loop_count(const struct http_server *s);
+
+#endif

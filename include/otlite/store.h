@@ -1,0 +1,72 @@
+/* store.h -- telemetry.db: its schema, and one writer's way of putting batches into it.
+ *
+ * A store owns the write connection and the catalogue in memory. It is used by one thread. */
+#ifndef OTLITE_STORE_H
+#define OTLITE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "otlite/batch.h"
+#include "otlite/db.h"
+#include "otlite/err.h"
+
+enum durability { DURABILITY_NORMAL, DURABILITY_FULL };
+
+/* How telemetry.db is opened; every connection, reading or writing, applies the same list. */
+struct store_opts {
+    const char *data_dir;
+    enum durability durability; /* PRAGMA synchronous NORMAL | FULL */
+    int64_t cache_bytes;        /* page cache of the write connection */
+    int64_t mmap_bytes;
+    int64_t busy_timeout_ms;
+    int64_t checkpoint_pages; /* checkpoint when the WAL holds this many pages */
+    bool secure_delete;
+};
+
+enum { TELEMETRY_APPLICATION_ID = 0x6f746c74 /* "otlt" */ };
+
+/* DIR/telemetry.db */
+void store_path(struct buf *out, const char *data_dir);
+/* The DSN of o for a connection (see db.h). */
+void store_dsn(struct buf *out, const struct store_opts *o);
+/* Newest schema version, and a read-only connection to a database of exactly it (for the readers
+ * and for subcommands on a live database). */
+int store_schema_version(void);
+enum otl_err store_open_reader(struct db *db, const struct store_opts *o, struct otl_error *err)
+    OTL_MUSTCHECK;
+
+struct store;
+
+/* Open or create telemetry.db, migrate it, read the catalogue back. */
+enum otl_err store_new(const struct store_opts *o, struct store **out, struct otl_error *err)
+    OTL_MUSTCHECK;
+/* Closes without a checkpoint of its own (see store_checkpoint). Takes NULL. */
+void store_free(struct store *s);
+
+struct store_result {
+    uint64_t stored;   /* new rows, all point types */
+    uint64_t merged;   /* equal to a stored point: nothing written (H-92) */
+    uint64_t replaced; /* same series, start and time, other value: the later one won (H-93) */
+    uint64_t exemplars;
+};
+
+/* One request, one transaction: BEGIN IMMEDIATE (waiting for other processes at most busy_ms),
+ * insert everything storable, COMMIT. On OTL_OK it is committed; on any other code nothing of it is
+ * in the database and the catalogue in memory is as before. Adds WARN_NAME_CONFLICT and
+ * WARN_DUPLICATE_POINT to the batch. project_id is part of the resources' identity. */
+enum otl_err store_batch(struct store *s, int64_t project_id, struct batch *b, int64_t busy_ms,
+                         struct store_result *out, struct otl_error *err) OTL_MUSTCHECK;
+
+/* Can a transaction commit now? BEGIN IMMEDIATE, a write that changes nothing, COMMIT. */
+enum otl_err store_probe(struct store *s, int64_t busy_ms, struct otl_error *err) OTL_MUSTCHECK;
+
+/* Pages in the WAL after the last commit. */
+int64_t store_wal_pages(const struct store *s);
+/* Move WAL pages into the file: passive, or (truncate) also shrink the WAL to nothing, which waits
+ * for readers at most busy_ms. Only ever on this, the write connection. */
+enum otl_err store_checkpoint(struct store *s, bool truncate, int64_t busy_ms,
+                              struct otl_error *err) OTL_MUSTCHECK;
+int64_t store_series_count(const struct store *s);
+
+#endif

@@ -1,0 +1,59 @@
+/* writer.h -- the one thread that writes telemetry.db.
+ *
+ * Submit from any thread; the job comes back through its handoff, once, on the thread that drains
+ * it. A job that comes back with OTL_OK is committed. Invariants: top of src/store/writer.c. */
+#ifndef OTLITE_WRITER_H
+#define OTLITE_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "otlite/batch.h"
+#include "otlite/err.h"
+#include "otlite/handoff.h"
+#include "otlite/store.h"
+
+struct writer;
+
+struct writer_opts {
+    struct store_opts store;
+    size_t max_queue_bytes;  /* refuse beyond this many bytes waiting (I5) */
+    size_t max_queue_jobs;   /* and beyond this many requests */
+    int64_t max_age_ms;      /* a job is refused rather than started later than this after submit,
+                                and waits for another process's lock only as long as is left of it */
+    /* Called on the writer thread before the telemetry transaction of a batch (the state.db part of
+     * the request), and about once a second. Either may be NULL. */
+    enum otl_err (*before_batch)(void *arg, int64_t project_id, const struct batch *b,
+                                 struct otl_error *err);
+    void (*tick)(void *arg);
+    void *arg;
+};
+
+/* The caller's; filled before submit, owned by the writer until done.run is called. */
+struct write_job {
+    struct write_job *next;      /* writer's */
+    struct handoff *reply_to;    /* where to come back */
+    struct handoff_item done;    /* done.run(&job->done) on the handoff's thread */
+    struct batch *batch;         /* NULL: a probe (can a transaction commit now?) */
+    int64_t project_id;
+    size_t bytes;                /* what the job weighs in the queue */
+    int64_t submitted_ns;        /* writer's, monotonic */
+    enum otl_err rc;             /* result */
+    struct otl_error err;
+    struct store_result result;
+};
+
+/* Opens the database (so errors of the file are reported here) and starts the thread. */
+enum otl_err writer_start(const struct writer_opts *o, struct writer **out, struct otl_error *err)
+    OTL_MUSTCHECK;
+/* Queue a job. OTL_OK: the writer's until it comes back. OTL_EBUSY (queue full) or OTL_ESTOPPING:
+ * nothing was queued, the caller still owns it. */
+enum otl_err writer_submit(struct writer *w, struct write_job *job, struct otl_error *err)
+    OTL_MUSTCHECK;
+/* Refuse new jobs, finish what is queued, checkpoint (truncate), close the database, join. After
+ * this every job has been pushed to its handoff. Call once; then writer_free. */
+void writer_stop(struct writer *w);
+void writer_free(struct writer *w);
+
+#endif
