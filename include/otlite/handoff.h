@@ -6,6 +6,8 @@
 #define OTLITE_HANDOFF_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "otlite/err.h"
 
