@@ -111,7 +111,8 @@ void config_fini(struct config *c);
 enum otl_err config_set(struct config *c, const char *key, const char *value, const char *where,
                         struct otl_error *err) OTL_MUSTCHECK;
 /* Every option's environment variable; an OTLITE_ variable that is no option is an error too,
- * except OTLITE_TOKEN (used by client subcommands). */
+ * except OTLITE_TOKEN (used by client subcommands) and what Kubernetes sets for a service named
+ * otlite (OTLITE_PORT..., OTLITE_SERVICE_...). */
 enum otl_err config_read_environment(struct config *c, struct otl_error *err) OTL_MUSTCHECK;
 /* "key = value" lines, # comments, blank lines. */
 enum otl_err config_read_file(struct config *c, const char *path, struct otl_error *err)
@@ -124,5 +125,7 @@ enum otl_err config_check(const struct config *c, struct otl_error *err) OTL_MUS
 void config_print(const struct config *c, FILE *out);
 void config_print_help(FILE *out);
 void config_print_markdown(FILE *out);
+/* deploy/otlite.conf: every key, commented out, with its default. */
+void config_print_sample(FILE *out);
 
 #endif

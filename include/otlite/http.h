@@ -54,7 +54,10 @@ enum otl_err http_start(const struct http_opts *o, struct http_server **out, str
 /* Close the listeners; requests on open connections go on and are answered with
  * Connection: close. Thread-safe. */
 void http_stop_accepting(struct http_server *s);
-/* Wait until no exchange is open or timeout_ms has passed, end the loops, free all. */
+/* Wait until no exchange is open; false when timeout_ms has passed before. */
+bool http_wait_idle(struct http_server *s, int64_t timeout_ms);
+/* Wait for open exchanges at most timeout_ms, end the loops, free all. Nothing may push to a loop's
+ * handoff afterwards: stop the writer and the readers before. */
 void http_stop(struct http_server *s, int64_t timeout_ms);
 /* The port of the i-th listen address (useful with port 0). */
 unsigned http_port(const struct http_server *s, unsigned i);
@@ -75,9 +78,17 @@ bool http_stopping(const struct http_exchange *x);
 
 /* An extra header for the answer; both strings are copied. */
 void http_add_header(struct http_exchange *x, const char *name, const char *value);
+/* End the connection after the answer. */
+void http_close_after(struct http_exchange *x);
 /* Answer and end the exchange (x is gone afterwards). body is copied. Sends nothing, and counts it,
  * when the client is gone. */
 void http_reply(struct http_exchange *x, int status, const char *content_type, struct bytes body);
+
+/* Answer with err's status and a google.rpc.Status body in enc, with the headers that the status
+ * asks for (Retry-After on 429 and 503, WWW-Authenticate on 401, Connection: close on 413). */
+void http_reply_error(struct http_exchange *x, enum encoding enc, const struct otl_error *err);
+/* The encoding that the request's Content-Type names; false when it names none that is served. */
+bool http_encoding(const struct http_exchange *x, enum encoding *out);
 
 /* --- a loop: where an exchange lives --- */
 

@@ -57,7 +57,7 @@ struct stats {
 #define X(field, name, help) _Atomic int64_t field;
     OTL_GAUGES(X)
 #undef X
-    _Atomic uint64_t requests[STATS_MAX_STATUS]; /* by status, ingest requests only */
+    _Atomic uint64_t requests[STATS_MAX_STATUS]; /* answered, by status */
     _Atomic uint64_t rejected[REJECT_COUNT_OF_REASONS];
     _Atomic uint64_t warnings[WARN_COUNT_OF_WARNINGS];
     _Atomic uint64_t commit_bucket[STATS_COMMIT_BUCKETS + 1]; /* the last one is +Inf */

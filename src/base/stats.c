@@ -40,7 +40,7 @@ void stats_render(struct buf *out)
     OTL_GAUGES(X)
 #undef X
 
-    head(out, "requests_total", "counter", "Ingest requests answered, by status");
+    head(out, "requests_total", "counter", "Requests answered, by status");
     for (int code = 100; code < STATS_MAX_STATUS; code++) {
         uint64_t n = STATS_GET(requests[code]);
 

@@ -1,0 +1,495 @@
+/* serve.c -- the daemon: settings into modules, start, signals, stop. Wiring only.
+ *
+ * Stop order (I6): no new connections, open exchanges finish, the writer drains and checkpoints,
+ * the readers end, the loops end, state.db closes. Each step needs the later ones still standing.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "options.h"
+#include "otlite/admin.h"
+#include "otlite/cli.h"
+#include "otlite/clock.h"
+#include "otlite/ingest.h"
+#include "otlite/log.h"
+#include "otlite/reader.h"
+#include "otlite/state.h"
+#include "otlite/stats.h"
+#include "otlite/writer.h"
+
+/* How long open requests may take to finish after SIGTERM; the writer's queue is drained in any
+ * case. */
+enum { DRAIN_MS = 20000, READ_QUEUE = 256 };
+
+struct daemon {
+    struct config config;
+    int lock_fd;
+    struct state *state;
+    struct writer *writer;
+    struct reader_pool *readers;
+    struct http_server *http;
+    struct ingest *ingest;
+    struct auth auth;
+    struct admin admin;
+    struct http_route *routes;
+    char **route_paths; /* what the routes' paths point to */
+};
+
+static const struct cli_spec spec = {
+    .command = "serve",
+    .synopsis = "[--listen ADDR:PORT] [--data DIR] [--config FILE] [--set KEY=VALUE]...",
+    .about = "Take OTLP metrics over HTTP and commit every point to DIR/telemetry.db before the\n"
+             "answer. SIGTERM stops it (everything queued is finished first); SIGHUP reads tokens\n"
+             "and the log settings again.",
+    .common = CLI_CONFIG | CLI_DATA | CLI_LISTEN,
+};
+
+static enum otl_err make_data_dir(const char *dir, struct otl_error *err)
+{
+    char path[4096];
+    size_t n = strlen(dir);
+
+    if (n == 0 || n >= sizeof(path))
+        return otl_fail(err, OTL_ECONFIG, "data: the directory name is empty or too long");
+    memcpy(path, dir, n + 1);
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        path[i] = '\0';
+        if (mkdir(path, 0750) != 0 && errno != EEXIST)
+            return otl_fail(err, OTL_ESYSTEM, "cannot make the data directory %s: %s", path,
+                            strerror(errno));
+        path[i] = i < n ? '/' : '\0';
+    }
+    return OTL_OK;
+}
+
+/* Two daemons on one directory would each believe to be the only writer. The kernel drops the lock
+ * with the process, however it ends. */
+static enum otl_err lock_data_dir(const char *dir, int *out_fd, struct otl_error *err)
+{
+    char path[4096], pid[32];
+    int fd, n;
+
+    if ((size_t)snprintf(path, sizeof(path), "%s/otlite.lock", dir) >= sizeof(path))
+        return otl_fail(err, OTL_ECONFIG, "data: the directory name is too long");
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    if (fd < 0)
+        return otl_fail(err, OTL_ESYSTEM, "cannot write in the data directory: %s: %s", path,
+                        strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        ssize_t got = read(fd, pid, sizeof(pid) - 1);
+
+        pid[got > 0 ? got : 0] = '\0';
+        pid[strcspn(pid, "\n")] = '\0';
+        (void)close(fd);
+        return otl_fail(err, OTL_ESYSTEM,
+                        "another otlite (pid %s) serves the data directory %s; stop it, or use "
+                        "another --data",
+                        pid, dir);
+    }
+    n = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+    /* The number is only for the message above; the lock is what counts. */
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)n, 0) != n)
+        LOG(LOG_WARN, "serve", "cannot note the pid in the lock file", LOG_S("path", path));
+    *out_fd = fd;
+    return OTL_OK;
+}
+
+static void tick(void *arg)
+{
+    struct state *st = arg;
+    static struct log_gate gate;
+    struct otl_error err;
+    uint64_t held;
+
+    if (state_refresh(st, &err) != OTL_OK && log_gate_open(&gate, 10 * NS_PER_S, &held))
+        LOG(LOG_WARN, "state", "cannot read tokens again", LOG_S("error", err.msg));
+}
+
+static void fill_store_opts(const struct config *c, struct store_opts *o)
+{
+    *o = (struct store_opts){
+        .data_dir = c->data,
+        .durability =
+            strcmp(c->sqlite_durability, "full") == 0 ? DURABILITY_FULL : DURABILITY_NORMAL,
+        .cache_bytes = c->sqlite_cache_size,
+        .mmap_bytes = c->sqlite_mmap_size,
+        .busy_timeout_ms = c->sqlite_busy_timeout,
+        .checkpoint_pages = c->sqlite_checkpoint_pages,
+        .secure_delete = c->sqlite_secure_delete,
+    };
+}
+
+static enum otl_err start_storage(struct daemon *d, struct otl_error *err)
+{
+    const struct config *c = &d->config;
+    struct writer_opts w = {
+        .max_queue_bytes = (size_t)c->queue_max_bytes,
+        .max_queue_jobs = (size_t)c->queue_max_requests,
+        .max_age_ms = c->queue_max_age,
+        .before_batch = state_note_batch,
+        .tick = tick,
+    };
+    enum otl_err rc = state_open(c->data, &d->state, err);
+
+    if (rc != OTL_OK)
+        return rc;
+    fill_store_opts(c, &w.store);
+    w.arg = d->state;
+    rc = writer_start(&w, &d->writer, err);
+    if (rc != OTL_OK)
+        return rc;
+    return reader_pool_start(&w.store, READ_QUEUE, &d->readers, err);
+}
+
+/* Without a token nobody could be kept out, so only this machine is served then, unless the
+ * operator says by name that everyone may come in. */
+static enum otl_err check_exposure(struct daemon *d, struct otl_error *err)
+{
+    const struct config *c = &d->config;
+
+    d->auth = (struct auth){
+        .state = d->state, .none = strcmp(c->auth, "none") == 0, .loopback_only = true};
+    for (char **l = c->listen; *l != NULL; l++) {
+        if (listen_is_loopback(*l))
+            continue;
+        d->auth.loopback_only = false;
+        if (!d->auth.none && state_token_count(d->state) == 0)
+            return otl_fail(err, OTL_ECONFIG,
+                            "listen: %s can be reached from other machines and there is no token; "
+                            "make one with `otlite token create --project NAME --scope write "
+                            "--data %s`, or allow everyone with --set auth=none",
+                            *l, c->data);
+    }
+    return OTL_OK;
+}
+
+static size_t list_length(char *const *list)
+{
+    size_t n = 0;
+
+    while (list[n] != NULL)
+        n++;
+    return n;
+}
+
+/* prefix + path, without a trailing slash except for "/" itself. */
+static char *join_path(const char *prefix, const char *path)
+{
+    size_t a = strlen(prefix), b = strlen(path);
+    char *s = malloc(a + b + 2);
+
+    if (s == NULL)
+        return NULL;
+    (void)snprintf(s, a + b + 2, "%s%s", prefix, path);
+    if (a + b > 1 && s[a + b - 1] == '/')
+        s[a + b - 1] = '\0';
+    return s;
+}
+
+static enum otl_err make_routes(struct daemon *d, struct otl_error *err)
+{
+    const struct config *c = &d->config;
+    const struct {
+        const char *path;
+        void (*handle)(struct http_exchange *x, void *arg);
+    } own[] = {{"/healthz", admin_healthz}, {"/readyz", admin_readyz}, {"/metrics", admin_metrics}};
+    size_t n_own = sizeof(own) / sizeof(own[0]), n_ingest = list_length(c->http_paths);
+
+    d->routes = calloc(n_own + n_ingest + 1, sizeof(*d->routes));
+    d->route_paths = calloc(n_own + n_ingest + 1, sizeof(char *));
+    if (d->routes == NULL || d->route_paths == NULL)
+        return otl_fail(err, OTL_ENOMEM, "serve: no memory");
+    for (size_t i = 0; i < n_own + n_ingest; i++) {
+        bool is_own = i < n_own;
+        char *path = join_path(c->http_prefix, is_own ? own[i].path : c->http_paths[i - n_own]);
+
+        if (path == NULL)
+            return otl_fail(err, OTL_ENOMEM, "serve: no memory");
+        d->route_paths[i] = path;
+        if (is_own)
+            d->routes[i] = (struct http_route){.path = path,
+                                               .allow = "GET, HEAD",
+                                               .methods = HTTP_GET | HTTP_HEAD,
+                                               .handle = own[i].handle,
+                                               .arg = &d->admin};
+        else
+            d->routes[i] = (struct http_route){.path = path,
+                                               .allow = "POST",
+                                               .methods = HTTP_POST,
+                                               .handle = ingest_handle,
+                                               .arg = d->ingest};
+    }
+    return OTL_OK;
+}
+
+static enum otl_err start_http(struct daemon *d, struct otl_error *err)
+{
+    const struct config *c = &d->config;
+    const struct ingest_opts in = {
+        .auth = &d->auth,
+        .writer = d->writer,
+        .limits = {.max_value_depth = (uint32_t)c->otlp_max_depth,
+                   .max_name_bytes = (uint32_t)c->otlp_max_name,
+                   .max_attributes = (uint32_t)c->otlp_max_attributes,
+                   .max_attribute_bytes = (uint32_t)c->otlp_max_attribute_bytes,
+                   .max_buckets = (uint32_t)c->otlp_max_buckets,
+                   .future_slack_ns = c->otlp_future_slack * NS_PER_MS,
+                   .strict_counts = c->otlp_strict_counts,
+                   .accept_snake_case = c->otlp_accept_snake_case},
+        .max_body_bytes = (size_t)c->http_max_body,
+        .max_inflight_bytes = (size_t)c->http_max_inflight,
+        .max_decode_bytes = (size_t)c->otlp_decode_memory,
+    };
+    struct http_opts o = {
+        .listen = (const char *const *)c->listen,
+        .loops = (unsigned)c->http_loops,
+        .max_body_bytes = (size_t)c->http_max_body,
+        .max_header_bytes = (size_t)c->http_max_header,
+        .max_connections = (unsigned)c->http_max_connections,
+        .idle_timeout_ms = c->http_idle_timeout,
+        .request_timeout_ms = c->http_request_timeout,
+        .cors = {.origins = (const char *const *)c->cors_origins,
+                 .headers = (const char *const *)c->cors_headers,
+                 .credentials = c->cors_credentials,
+                 .max_age_s = c->cors_max_age / 1000},
+    };
+    enum otl_err rc;
+
+    arena_set_process_limit((size_t)c->otlp_decode_memory);
+    d->admin = (struct admin){.auth = &d->auth, .writer = d->writer, .readers = d->readers};
+    d->ingest = ingest_new(&in);
+    if (d->ingest == NULL)
+        return otl_fail(err, OTL_ENOMEM, "serve: no memory");
+    rc = make_routes(d, err);
+    if (rc != OTL_OK)
+        return rc;
+    o.routes = d->routes;
+    return http_start(&o, &d->http, err);
+}
+
+static void add_list(struct buf *b, char *const *list)
+{
+    for (size_t i = 0; list[i] != NULL; i++) {
+        if (i > 0)
+            buf_add_char(b, ',');
+        buf_add_str(b, list[i]);
+    }
+}
+
+/* The listen addresses with the ports that were taken. */
+static void add_listen(struct buf *b, const struct daemon *d)
+{
+    for (unsigned i = 0; d->config.listen[i] != NULL; i++) {
+        const char *l = d->config.listen[i];
+
+        buf_printf(b, "%s%.*s:%u", i > 0 ? "," : "", (int)(strrchr(l, ':') - l), l,
+                   http_port(d->http, i));
+    }
+}
+
+#define KV_STRING(key, v)   LOG_S(key, v)
+#define KV_ENUM(key, v)     LOG_S(key, v)
+#define KV_BOOL(key, v)     LOG_S(key, (v) ? "true" : "false")
+#define KV_INT(key, v)      LOG_I(key, v)
+#define KV_SIZE(key, v)     LOG_I(key, v)
+#define KV_DURATION(key, v) LOG_S(key, duration_label((v), texts[n_texts++]))
+#define KV_LIST(key, v)     LOG_S(key, list_label((v), &lists))
+
+static const char *duration_label(int64_t ms, char out[32])
+{
+    (void)snprintf(out, 32, "%lldms", (long long)ms);
+    return out;
+}
+
+struct lists {
+    struct buf bufs[8];
+    unsigned n;
+};
+
+static const char *list_label(char *const *list, struct lists *l)
+{
+    struct buf *b = &l->bufs[l->n++ % 8];
+
+    add_list(b, list);
+    return buf_cstr(b);
+}
+
+/* One line a start, with everything that is in force. */
+static void log_serving(const struct daemon *d)
+{
+    const struct config *c = &d->config;
+    struct lists lists = {0};
+    char texts[40][32];
+    unsigned n_texts = 0;
+    struct buf listen = {0};
+
+    add_listen(&listen, d);
+    {
+        const struct log_kv kv[] = {LOG_S("listen", buf_cstr(&listen)),
+                                    LOG_S("version", OTLITE_VERSION), LOG_I("pid", getpid()),
+                                    LOG_I("tokens", state_token_count(d->state)),
+#define X(kind, field, key, def, min, max, help) KV_##kind(key, c->field),
+                                    OTL_OPTIONS(X)
+#undef X
+                                        {.key = NULL}};
+        struct log_kv shown[sizeof(kv) / sizeof(kv[0])];
+        size_t n = 0;
+
+        /* The option "listen" would repeat the key with the port as asked. */
+        for (size_t i = 0; i < sizeof(kv) / sizeof(kv[0]); i++) {
+            if (i == 0 || kv[i].key == NULL || strcmp(kv[i].key, "listen") != 0)
+                shown[n++] = kv[i];
+        }
+        log_emit(LOG_INFO, "serve", "serving", shown);
+    }
+    buf_fini(&listen);
+    for (unsigned i = 0; i < 8; i++)
+        buf_fini(&lists.bufs[i]);
+}
+
+static void apply_log_settings(const struct config *c)
+{
+    enum log_level level = LOG_INFO;
+    enum log_format format = LOG_LOGFMT;
+
+    /* Both are ENUM options, so they parse. */
+    (void)log_level_parse(c->log_level, &level);
+    (void)log_format_parse(c->log_format, &format);
+    log_init(level, format);
+}
+
+static void reload(struct daemon *d, int argc, char **argv)
+{
+    struct config fresh;
+    struct cli_args args;
+    struct otl_error err;
+
+    if (cli_parse(&spec, argc, argv, &fresh, &args) == CLI_GO) {
+        apply_log_settings(&fresh);
+        config_fini(&fresh);
+    } else {
+        LOG0(LOG_ERROR, "serve", "the configuration is wrong now; the settings stay as they were");
+    }
+    if (state_reload(d->state, &err) != OTL_OK)
+        LOG(LOG_ERROR, "serve", "cannot read tokens again", LOG_S("error", err.msg));
+    else
+        LOG(LOG_INFO, "serve", "reloaded", LOG_I("tokens", state_token_count(d->state)));
+}
+
+static void wait_for_stop(struct daemon *d, const sigset_t *signals, int argc, char **argv)
+{
+    for (;;) {
+        int sig = 0;
+
+        if (sigwait(signals, &sig) != 0)
+            continue;
+        if (sig == SIGHUP) {
+            reload(d, argc, argv);
+            continue;
+        }
+        LOG(LOG_INFO, "serve", "stopping", LOG_S("signal", sig == SIGTERM ? "TERM" : "INT"),
+            LOG_I("queued", STATS_GET(queue_jobs)));
+        return;
+    }
+}
+
+/* Takes a daemon in any half-built state. */
+static void daemon_stop(struct daemon *d)
+{
+    if (d->http != NULL) {
+        http_stop_accepting(d->http);
+        if (!http_wait_idle(d->http, DRAIN_MS))
+            LOG0(LOG_WARN, "serve", "some requests are still open; finishing what is queued");
+    }
+    if (d->writer != NULL)
+        writer_stop(d->writer);
+    if (d->readers != NULL)
+        reader_pool_stop(d->readers);
+    if (d->http != NULL)
+        http_stop(d->http, 2000);
+    ingest_free(d->ingest);
+    if (d->readers != NULL)
+        reader_pool_free(d->readers);
+    if (d->writer != NULL)
+        writer_free(d->writer);
+    if (d->state != NULL)
+        state_close(d->state);
+    for (size_t i = 0; d->route_paths != NULL && d->route_paths[i] != NULL; i++)
+        free(d->route_paths[i]);
+    free(d->route_paths);
+    free(d->routes);
+    if (d->lock_fd >= 0)
+        (void)close(d->lock_fd);
+    config_fini(&d->config);
+}
+
+/* Many connections need many descriptors; the hard limit is the operator's word. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit r;
+
+    if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
+        r.rlim_cur = r.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &r);
+    }
+}
+
+static enum otl_err daemon_start(struct daemon *d, struct otl_error *err)
+{
+    enum otl_err rc = make_data_dir(d->config.data, err);
+
+    if (rc == OTL_OK)
+        rc = lock_data_dir(d->config.data, &d->lock_fd, err);
+    if (rc == OTL_OK)
+        rc = start_storage(d, err);
+    if (rc == OTL_OK)
+        rc = check_exposure(d, err);
+    if (rc == OTL_OK)
+        rc = start_http(d, err);
+    return rc;
+}
+
+static int serve(int argc, char **argv)
+{
+    struct daemon d = {.lock_fd = -1};
+    struct cli_args args;
+    struct otl_error err;
+    sigset_t signals;
+    int status = cli_parse(&spec, argc, argv, &d.config, &args);
+
+    if (status != CLI_GO)
+        return status;
+    apply_log_settings(&d.config);
+    raise_descriptor_limit();
+    (void)signal(SIGPIPE, SIG_IGN);
+    /* Before any thread: they inherit the mask, and only sigwait takes these. */
+    (void)sigemptyset(&signals);
+    (void)sigaddset(&signals, SIGTERM);
+    (void)sigaddset(&signals, SIGINT);
+    (void)sigaddset(&signals, SIGHUP);
+    (void)pthread_sigmask(SIG_BLOCK, &signals, NULL);
+
+    status = EX_OK;
+    if (daemon_start(&d, &err) == OTL_OK) {
+        log_serving(&d);
+        wait_for_stop(&d, &signals, argc, argv);
+    } else {
+        status = cli_error("serve", &err);
+    }
+    daemon_stop(&d);
+    if (status == EX_OK)
+        LOG0(LOG_INFO, "serve", "stopped");
+    return status;
+}
+
+const struct cli_command cli_serve = {"serve", "take metrics over HTTP and store them", serve};

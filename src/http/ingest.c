@@ -1,0 +1,354 @@
+/* ingest.c -- one OTLP request as a state machine:
+ *
+ *   RECEIVED --admit, inflate, decode--> DECODED --writer_submit--> QUEUED --done--> REPLIED
+ *       |                                   |
+ *       +-- refused: 4xx, 503               +-- nothing storable: 200 without the writer
+ *
+ * I1  A 200 for a batch with storable points leaves only after the writer said OTL_OK.
+ * I2  Each job's done runs exactly once, on the loop of its exchange.
+ * I3  While QUEUED only the writer touches job, batch and arena; the loop may lose the client
+ *     meanwhile, which touches the exchange alone.
+ * The body, the inflated copy and the arena live until REPLIED, since the batch borrows them. */
+#include "otlite/ingest.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "otlite/clock.h"
+#include "otlite/log.h"
+#include "otlite/reply.h"
+#include "otlite/stats.h"
+
+/* Requests kept for reuse, and the largest inflate buffer that one of them keeps. */
+enum { POOL_MAX = 64, KEEP_INFLATED = 4 * 1024 * 1024 };
+
+/* Senders whose rejections were logged lately: "once per reason and sender" in bounded memory. */
+enum { SEEN_SLOTS = 1024 };
+#define SEEN_PERIOD (3600 * NS_PER_S)
+
+struct ingest_request {
+    struct ingest_request *next; /* pool */
+    struct ingest *ingest;
+    struct http_exchange *x;
+    struct write_job job;
+    struct arena arena;
+    struct buf inflated;
+    struct batch batch;
+    enum encoding encoding;
+    size_t inflight; /* what this request added to the gauge */
+};
+
+struct seen {
+    uint64_t key;
+    int64_t at_ns;
+};
+
+struct ingest {
+    struct ingest_opts opts;
+    pthread_mutex_t mu; /* guards what follows */
+    struct ingest_request *pool;
+    unsigned pool_n;
+    struct seen seen[SEEN_SLOTS];
+};
+
+struct ingest *ingest_new(const struct ingest_opts *o)
+{
+    struct ingest *g = calloc(1, sizeof(*g));
+
+    if (g == NULL)
+        return NULL;
+    g->opts = *o;
+    if (pthread_mutex_init(&g->mu, NULL) != 0) {
+        free(g);
+        return NULL;
+    }
+    return g;
+}
+
+static void request_free(struct ingest_request *r)
+{
+    arena_fini(&r->arena);
+    buf_fini(&r->inflated);
+    free(r);
+}
+
+void ingest_free(struct ingest *g)
+{
+    if (g == NULL)
+        return;
+    while (g->pool != NULL) {
+        struct ingest_request *r = g->pool;
+
+        g->pool = r->next;
+        request_free(r);
+    }
+    (void)pthread_mutex_destroy(&g->mu);
+    free(g);
+}
+
+static struct ingest_request *request_take(struct ingest *g)
+{
+    struct ingest_request *r;
+
+    (void)pthread_mutex_lock(&g->mu);
+    r = g->pool;
+    if (r != NULL) {
+        g->pool = r->next;
+        g->pool_n--;
+    }
+    (void)pthread_mutex_unlock(&g->mu);
+    if (r == NULL)
+        r = calloc(1, sizeof(*r));
+    if (r != NULL)
+        r->ingest = g;
+    return r;
+}
+
+static void request_give(struct ingest_request *r)
+{
+    struct ingest *g = r->ingest;
+    bool keep;
+
+    STATS_SUB(inflight_bytes, (int64_t)r->inflight);
+    r->inflight = 0;
+    arena_reset(&r->arena, 0);
+    if (r->inflated.cap > KEEP_INFLATED)
+        buf_fini(&r->inflated);
+    r->x = NULL;
+    (void)pthread_mutex_lock(&g->mu);
+    keep = g->pool_n < POOL_MAX;
+    if (keep) {
+        r->next = g->pool;
+        g->pool = r;
+        g->pool_n++;
+    }
+    (void)pthread_mutex_unlock(&g->mu);
+    if (!keep)
+        request_free(r);
+}
+
+/* True when a sender's rejections for this reason were not logged within the last hour. */
+static bool first_seen(struct ingest *g, const char *peer, int64_t project, enum reject_reason why)
+{
+    uint64_t key = bytes_hash(bytes_str(peer), (uint64_t)project * 64 + (uint64_t)why) | 1;
+    struct seen *s = &g->seen[key / 2 % SEEN_SLOTS];
+    int64_t now = clock_mono_ns();
+    bool first;
+
+    (void)pthread_mutex_lock(&g->mu);
+    first = s->key != key || now - s->at_ns > SEEN_PERIOD;
+    if (first)
+        *s = (struct seen){key, now};
+    (void)pthread_mutex_unlock(&g->mu);
+    return first;
+}
+
+/* Every point is accounted for: received = stored + merged + replaced + rejected. */
+static void account(struct ingest_request *r)
+{
+    const struct batch *b = &r->batch;
+
+    STATS_ADD(points_received, b->received);
+    for (int i = 0; i < REJECT_COUNT_OF_REASONS; i++) {
+        enum reject_reason why = (enum reject_reason)i;
+
+        if (b->rejected[i] == 0)
+            continue;
+        STATS_ADD(rejected[i], b->rejected[i]);
+        if (first_seen(r->ingest, http_peer(r->x), r->job.project_id, why))
+            LOG(LOG_WARN, "ingest", "points rejected", LOG_S("reason", reject_label(why)),
+                LOG_S("why", reject_text(why)), LOG_I("points", b->rejected[i]),
+                LOG_B("metric", b->reject_example[i]), LOG_S("peer", http_peer(r->x)),
+                LOG_I("project", r->job.project_id));
+    }
+    for (int i = 0; i < WARN_COUNT_OF_WARNINGS; i++) {
+        if (b->warnings[i] > 0)
+            STATS_ADD(warnings[i], b->warnings[i]);
+    }
+}
+
+static void finish_ok(struct ingest_request *r)
+{
+    struct buf body = {0};
+
+    account(r);
+    reply_success(r->encoding, &r->batch, &body);
+    if (body.failed) {
+        /* Stored, but there is no memory to say what was rejected: a retryable answer would be
+         * merged as a resend, a bare 200 would hide the rejections. */
+        struct otl_error err;
+
+        (void)otl_fail(&err, OTL_ENOMEM, "no memory for the answer; send again");
+        http_reply_error(r->x, r->encoding, &err);
+    } else {
+        http_reply(r->x, 200, reply_content_type(r->encoding), buf_bytes(&body));
+    }
+    buf_fini(&body);
+    request_give(r);
+}
+
+static void finish_error(struct ingest_request *r, const struct otl_error *err)
+{
+    static struct log_gate gate;
+    uint64_t held;
+
+    if (otl_err_http(err->code) != 503 && log_gate_open(&gate, NS_PER_S, &held))
+        LOG(LOG_WARN, "ingest", "request refused", LOG_I("status", otl_err_http(err->code)),
+            LOG_S("error", err->msg), LOG_S("field", err->field), LOG_S("peer", http_peer(r->x)),
+            LOG_I("suppressed", held));
+    http_reply_error(r->x, r->encoding, err);
+    request_give(r);
+}
+
+static void on_done(struct handoff_item *item)
+{
+    struct write_job *job =
+        (struct write_job *)(void *)((char *)item - offsetof(struct write_job, done));
+    struct ingest_request *r =
+        (struct ingest_request *)(void *)((char *)job - offsetof(struct ingest_request, job));
+
+    if (job->rc == OTL_OK)
+        finish_ok(r);
+    else
+        finish_error(r, &job->err);
+}
+
+/* Codings are tokens, compared without case; empty, "identity" and "none" mean none (H-21, H-22).
+ */
+static enum otl_err find_coding(struct http_exchange *x, enum coding *out, struct otl_error *err)
+{
+    static const struct {
+        const char *name;
+        enum coding coding;
+    } codings[] = {{"", CODING_IDENTITY},     {"identity", CODING_IDENTITY},
+                   {"none", CODING_IDENTITY}, {"gzip", CODING_GZIP},
+                   {"x-gzip", CODING_GZIP},   {"deflate", CODING_DEFLATE}};
+    const char *v = http_header(x, "Content-Encoding");
+    size_t n;
+
+    if (v == NULL)
+        v = "";
+    v += strspn(v, " \t");
+    n = strlen(v);
+    while (n > 0 && (v[n - 1] == ' ' || v[n - 1] == '\t'))
+        n--;
+    for (size_t i = 0; i < sizeof(codings) / sizeof(codings[0]); i++) {
+        if (strlen(codings[i].name) == n && strncasecmp(codings[i].name, v, n) == 0) {
+            *out = codings[i].coding;
+            return OTL_OK;
+        }
+    }
+    http_add_header(x, "Accept-Encoding", "gzip, deflate");
+    return otl_fail(err, OTL_EMEDIATYPE,
+                    "Content-Encoding '%.60s' is not taken; send gzip, deflate or none", v);
+}
+
+/* What decoding may take. Real bodies grow 3 to 8 times, those of many tiny points up to 30; an
+ * attack grows more than 100 times (H-51). Small bodies get room, large ones a tighter ratio. */
+static size_t decode_budget(const struct ingest *g, size_t n)
+{
+    const size_t floor_bytes = 4u << 20, small = 8u << 20;
+    size_t budget = n > SIZE_MAX / 32 ? SIZE_MAX : n * 8 + (n < small ? n : small) * 24;
+
+    if (budget < floor_bytes)
+        budget = floor_bytes;
+    return budget < g->opts.max_decode_bytes ? budget : g->opts.max_decode_bytes;
+}
+
+/* Count n more bytes in flight; false when that is over the limit. */
+static bool take_inflight(struct ingest_request *r, size_t n)
+{
+    int64_t now = STATS_ADD(inflight_bytes, (int64_t)n) + (int64_t)n;
+
+    r->inflight += n;
+    return now <= (int64_t)r->ingest->opts.max_inflight_bytes;
+}
+
+static enum otl_err admit(struct ingest_request *r, enum coding *coding, struct otl_error *err)
+{
+    struct ingest *g = r->ingest;
+    struct bytes body = http_body(r->x);
+    struct principal who;
+    enum otl_err rc;
+
+    if (http_stopping(r->x))
+        return otl_fail(err, OTL_ESTOPPING, "the daemon is stopping; send again");
+    rc = auth_check(g->opts.auth, r->x, SCOPE_WRITE, &who, err);
+    if (rc != OTL_OK)
+        return rc;
+    r->job.project_id = who.project_id;
+    if (!http_encoding(r->x, &r->encoding))
+        return otl_fail(err, OTL_EMEDIATYPE,
+                        "Content-Type must be application/x-protobuf or application/json");
+    rc = find_coding(r->x, coding, err);
+    if (rc != OTL_OK)
+        return rc;
+    if (body.n > g->opts.max_body_bytes)
+        return otl_fail(err, OTL_ETOOBIG,
+                        "the body is larger than %zu bytes (http.max_body); send smaller batches",
+                        g->opts.max_body_bytes);
+    if (!take_inflight(r, body.n))
+        return otl_fail(err, OTL_EBUSY, "too many bytes in flight (http.max_inflight); send again");
+    return OTL_OK;
+}
+
+static enum otl_err decode(struct ingest_request *r, enum coding coding, struct otl_error *err)
+{
+    struct ingest *g = r->ingest;
+    struct bytes body = http_body(r->x);
+
+    STATS_ADD(bytes_received, body.n);
+    if (coding != CODING_IDENTITY) {
+        enum otl_err rc = inflate_body(coding, body, g->opts.max_body_bytes, &r->inflated, err);
+
+        if (rc != OTL_OK)
+            return rc;
+        body = buf_bytes(&r->inflated);
+        if (!take_inflight(r, body.n))
+            return otl_fail(err, OTL_EBUSY,
+                            "too many bytes in flight (http.max_inflight); send again");
+    }
+    STATS_ADD(bytes_decoded, body.n);
+    arena_reset(&r->arena, decode_budget(g, body.n));
+    return decode_body(r->encoding, body, &g->opts.limits, clock_wall_ns(), &r->arena, &r->batch,
+                       err);
+}
+
+void ingest_handle(struct http_exchange *x, void *arg)
+{
+    struct ingest *g = arg;
+    struct ingest_request *r = request_take(g);
+    enum coding coding = CODING_IDENTITY;
+    struct otl_error err;
+    enum otl_err rc;
+
+    if (r == NULL) {
+        (void)otl_fail(&err, OTL_ENOMEM, "out of memory; send again");
+        http_reply_error(x, ENCODING_JSON, &err);
+        return;
+    }
+    r->x = x;
+    r->encoding = ENCODING_JSON; /* until the request says otherwise */
+    (void)http_encoding(x, &r->encoding);
+    memset(&r->job, 0, sizeof(r->job));
+    rc = admit(r, &coding, &err);
+    if (rc == OTL_OK)
+        rc = decode(r, coding, &err);
+    if (rc != OTL_OK) {
+        finish_error(r, &err);
+        return;
+    }
+    if (batch_storable(&r->batch) == 0) {
+        finish_ok(r);
+        return;
+    }
+    r->job.batch = &r->batch;
+    r->job.bytes = r->arena.reserved + r->inflated.n + http_body(x).n;
+    r->job.reply_to = http_loop_handoff(http_exchange_loop(x));
+    r->job.done.run = on_done;
+    rc = writer_submit(g->opts.writer, &r->job, &err);
+    if (rc != OTL_OK)
+        finish_error(r, &err);
+}

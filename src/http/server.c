@@ -1,0 +1,359 @@
+/* server.c -- listening sockets and event loops, from start to stop.
+ *
+ * Every loop polls every listening socket (each through a descriptor of its own, one open file):
+ * whichever loop is free accepts. SO_REUSEPORT would spread connections by hash, and a fleet with
+ * few, long connections would then leave a core idle. libevent is used from the loop's thread only;
+ * other threads speak to a loop through its handoff. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "http_internal.h"
+#include "otlite/clock.h"
+#include "otlite/log.h"
+
+/* evhttp answers bodies over its own cap with HTML, so its cap lies above ours: a body that is a
+ * little too large gets a proper Status from ingest (H-77). */
+enum { BODY_MARGIN = 1024 * 1024, BACKLOG = 1024 };
+
+static void libevent_log(int severity, const char *msg)
+{
+    static struct log_gate gate;
+    uint64_t held;
+
+    if (severity < EVENT_LOG_WARN || !log_gate_open(&gate, NS_PER_S, &held))
+        return;
+    LOG(LOG_WARN, "libevent", msg, LOG_I("suppressed", held));
+}
+
+/* "ADDR:PORT" or "[ADDR]:PORT" in two parts. */
+static bool split_listen(const char *text, char host[256], char port[16])
+{
+    const char *colon = strrchr(text, ':');
+    size_t n;
+
+    if (colon == NULL || colon == text || strlen(colon + 1) == 0 || strlen(colon + 1) > 5)
+        return false;
+    n = (size_t)(colon - text);
+    if (text[0] == '[' && text[n - 1] == ']') {
+        text++;
+        n -= 2;
+    }
+    if (n == 0 || n > 255)
+        return false;
+    memcpy(host, text, n);
+    host[n] = '\0';
+    (void)snprintf(port, 16, "%s", colon + 1);
+    return true;
+}
+
+static enum otl_err listen_at(const char *text, int *out_fd, unsigned *out_port,
+                              struct otl_error *err)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo *ai = NULL;
+    struct sockaddr_storage bound;
+    socklen_t len = sizeof(bound);
+    char host[256], port[16];
+    const int on = 1;
+    int fd, rc;
+
+    if (!split_listen(text, host, port))
+        return otl_fail(err, OTL_ECONFIG, "listen: '%s' is not ADDR:PORT or [ADDR]:PORT", text);
+    rc = getaddrinfo(host, port, &hints, &ai);
+    if (rc != 0)
+        return otl_fail(err, OTL_ECONFIG, "listen: '%s': %s", text, gai_strerror(rc));
+    fd = socket(ai->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+        (ai->ai_family == AF_INET6 &&
+         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) != 0) ||
+        bind(fd, ai->ai_addr, ai->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0 ||
+        getsockname(fd, (struct sockaddr *)&bound, &len) != 0) {
+        int e = errno;
+
+        if (fd >= 0)
+            (void)close(fd);
+        freeaddrinfo(ai);
+        return otl_fail(err, OTL_ESYSTEM, "cannot listen on %s: %s%s", text, strerror(e),
+                        e == EADDRINUSE ? "; another process serves there: stop it, or choose "
+                                          "another port with --listen"
+                                        : "");
+    }
+    freeaddrinfo(ai);
+    *out_port = bound.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&bound)->sin6_port)
+                                            : ntohs(((struct sockaddr_in *)&bound)->sin_port);
+    *out_fd = fd;
+    return OTL_OK;
+}
+
+static void on_accept_error(struct evconnlistener *lev, void *arg)
+{
+    int e = errno;
+
+    (void)lev;
+    /* The listener stays readable while accept fails: polling it would spin (S27). */
+    if (e == EMFILE || e == ENFILE || e == ENOBUFS || e == ENOMEM)
+        listeners_pause(arg, 250);
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *arg)
+{
+    struct http_loop *l = arg;
+
+    (void)fd;
+    (void)what;
+    (void)handoff_drain(&l->handoff);
+}
+
+static void on_stop_accepting(struct handoff_item *item)
+{
+    struct http_loop *l =
+        (struct http_loop *)(void *)((char *)item - offsetof(struct http_loop, stop_accepting));
+
+    for (unsigned i = 0; i < l->server->n_listen; i++)
+        (void)evconnlistener_disable(l->listeners[i]);
+}
+
+static void on_end(struct handoff_item *item)
+{
+    struct http_loop *l =
+        (struct http_loop *)(void *)((char *)item - offsetof(struct http_loop, end));
+
+    (void)event_base_loopbreak(l->base);
+}
+
+static enum otl_err loop_listen(struct http_loop *l, struct otl_error *err)
+{
+    struct http_server *s = l->server;
+
+    l->listeners = calloc(s->n_listen, sizeof(struct evconnlistener *));
+    if (l->listeners == NULL)
+        return otl_fail(err, OTL_ENOMEM, "http: no memory");
+    for (unsigned i = 0; i < s->n_listen; i++) {
+        int fd = fcntl(s->listen_fds[i], F_DUPFD_CLOEXEC, 0);
+
+        if (fd < 0)
+            return otl_fail(err, OTL_ESYSTEM, "http: dup: %s", strerror(errno));
+        l->listeners[i] = evconnlistener_new(l->base, NULL, NULL,
+                                             LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+        if (l->listeners[i] == NULL) {
+            (void)close(fd);
+            return otl_fail(err, OTL_ENOMEM, "http: no memory for a listener");
+        }
+        if (evhttp_bind_listener(l->http, l->listeners[i]) == NULL) {
+            evconnlistener_free(l->listeners[i]);
+            l->listeners[i] = NULL;
+            return otl_fail(err, OTL_ENOMEM, "http: no memory for a listener");
+        }
+        evconnlistener_set_error_cb(l->listeners[i], on_accept_error);
+    }
+    return OTL_OK;
+}
+
+static enum otl_err loop_init(struct http_loop *l, struct otl_error *err)
+{
+    const struct http_opts *o = &l->server->opts;
+    const struct timeval period = {.tv_sec = 0, .tv_usec = SWEEP_MS * 1000};
+    struct event_config *cfg = event_config_new();
+    enum otl_err rc;
+
+    l->stop_accepting.run = on_stop_accepting;
+    l->end.run = on_end;
+    if (cfg != NULL && event_config_set_flag(cfg, EVENT_BASE_FLAG_NOLOCK) == 0)
+        l->base = event_base_new_with_config(cfg);
+    if (cfg != NULL)
+        event_config_free(cfg);
+    if (l->base == NULL || (l->http = evhttp_new(l->base)) == NULL)
+        return otl_fail(err, OTL_ENOMEM, "http: no memory for an event loop");
+    rc = handoff_init(&l->handoff, err);
+    if (rc != OTL_OK)
+        return rc;
+    l->wake = event_new(l->base, l->handoff.fd, EV_READ | EV_PERSIST, on_wake, l);
+    l->sweep = event_new(l->base, -1, EV_PERSIST, connection_sweep, l);
+    if (l->wake == NULL || l->sweep == NULL || event_add(l->wake, NULL) != 0 ||
+        event_add(l->sweep, &period) != 0)
+        return otl_fail(err, OTL_ENOMEM, "http: no memory for events");
+    evhttp_set_bevcb(l->http, connection_new, l);
+    evhttp_set_gencb(l->http, exchange_begin, l);
+    evhttp_set_default_content_type(l->http, NULL);
+    evhttp_set_allowed_methods(l->http, 0xffff);
+    evhttp_set_max_headers_size(l->http, (ev_ssize_t)o->max_header_bytes);
+    evhttp_set_max_body_size(l->http, (ev_ssize_t)(o->max_body_bytes + BODY_MARGIN));
+    return loop_listen(l, err);
+}
+
+static void loop_fini(struct http_loop *l)
+{
+    if (l->http != NULL)
+        evhttp_free(l->http); /* and the listeners bound to it */
+    connection_release_all(l);
+    if (l->wake != NULL)
+        event_free(l->wake);
+    if (l->sweep != NULL)
+        event_free(l->sweep);
+    if (l->base != NULL)
+        event_base_free(l->base);
+    handoff_fini(&l->handoff);
+    free(l->listeners);
+}
+
+static void *loop_main(void *arg)
+{
+    struct http_loop *l = arg;
+
+    if (event_base_dispatch(l->base) < 0)
+        LOG(LOG_ERROR, "http", "an event loop failed", LOG_I("loop", l->index));
+    return NULL;
+}
+
+static void server_free(struct http_server *s)
+{
+    for (unsigned i = 0; s->loops != NULL && i < s->n_loops; i++)
+        loop_fini(&s->loops[i]);
+    for (unsigned i = 0; s->listen_fds != NULL && i < s->n_listen; i++) {
+        if (s->listen_fds[i] >= 0)
+            (void)close(s->listen_fds[i]);
+    }
+    free(s->loops);
+    free(s->listen_fds);
+    free(s->ports);
+    free(s);
+}
+
+static enum otl_err server_listen(struct http_server *s, struct otl_error *err)
+{
+    unsigned n = 0;
+
+    while (s->opts.listen[n] != NULL)
+        n++;
+    s->listen_fds = calloc(n + 1, sizeof(int));
+    s->ports = calloc(n + 1, sizeof(unsigned));
+    if (s->listen_fds == NULL || s->ports == NULL)
+        return otl_fail(err, OTL_ENOMEM, "http: no memory");
+    for (; s->n_listen < n; s->n_listen++) {
+        unsigned i = s->n_listen;
+        enum otl_err rc = listen_at(s->opts.listen[i], &s->listen_fds[i], &s->ports[i], err);
+
+        if (rc != OTL_OK)
+            return rc;
+    }
+    return OTL_OK;
+}
+
+enum otl_err http_start(const struct http_opts *o, struct http_server **out, struct otl_error *err)
+{
+    struct http_server *s = calloc(1, sizeof(*s));
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    enum otl_err rc;
+
+    if (s == NULL)
+        return otl_fail(err, OTL_ENOMEM, "http: no memory");
+    event_set_log_callback(libevent_log);
+    s->opts = *o;
+    s->n_loops = o->loops > 0 ? o->loops : cores > 0 ? (unsigned)cores : 1;
+    rc = server_listen(s, err);
+    if (rc != OTL_OK)
+        goto fail;
+    s->loops = calloc(s->n_loops, sizeof(*s->loops));
+    if (s->loops == NULL) {
+        rc = otl_fail(err, OTL_ENOMEM, "http: no memory");
+        goto fail;
+    }
+    for (unsigned i = 0; i < s->n_loops; i++) {
+        s->loops[i].server = s;
+        s->loops[i].index = i;
+        s->loops[i].handoff.fd = -1;
+    }
+    for (unsigned i = 0; i < s->n_loops; i++) {
+        rc = loop_init(&s->loops[i], err);
+        if (rc != OTL_OK)
+            goto fail;
+    }
+    for (unsigned i = 0; i < s->n_loops; i++) {
+        int e = pthread_create(&s->loops[i].thread, NULL, loop_main, &s->loops[i]);
+
+        if (e != 0) {
+            rc = otl_fail(err, OTL_ESYSTEM, "http: cannot start a thread: %s", strerror(e));
+            *out = s;
+            http_stop(s, 0);
+            return rc;
+        }
+        s->loops[i].started = true;
+    }
+    *out = s;
+    return OTL_OK;
+fail:
+    server_free(s);
+    return rc;
+}
+
+void http_stop_accepting(struct http_server *s)
+{
+    if (atomic_exchange(&s->stopping, true))
+        return;
+    for (unsigned i = 0; i < s->n_loops; i++) {
+        if (s->loops[i].started)
+            handoff_push(&s->loops[i].handoff, &s->loops[i].stop_accepting);
+    }
+}
+
+bool http_wait_idle(struct http_server *s, int64_t timeout_ms)
+{
+    const struct timespec pause = {.tv_nsec = 2 * 1000 * 1000};
+    int64_t end = clock_mono_ns() + timeout_ms * NS_PER_MS;
+
+    for (;;) {
+        unsigned open = 0;
+
+        for (unsigned i = 0; i < s->n_loops; i++)
+            open += atomic_load(&s->loops[i].open_exchanges);
+        if (open == 0)
+            return true;
+        if (clock_mono_ns() >= end)
+            return false;
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+void http_stop(struct http_server *s, int64_t timeout_ms)
+{
+    http_stop_accepting(s);
+    (void)http_wait_idle(s, timeout_ms);
+    for (unsigned i = 0; i < s->n_loops; i++) {
+        if (s->loops[i].started)
+            handoff_push(&s->loops[i].handoff, &s->loops[i].end);
+    }
+    for (unsigned i = 0; i < s->n_loops; i++) {
+        if (s->loops[i].started)
+            (void)pthread_join(s->loops[i].thread, NULL);
+    }
+    server_free(s);
+}
+
+unsigned http_port(const struct http_server *s, unsigned i)
+{
+    return i < s->n_listen ? s->ports[i] : 0;
+}
+
+struct handoff *http_loop_handoff(struct http_loop *l)
+{
+    return &l->handoff;
+}
+
+unsigned http_loop_index(const struct http_loop *l)
+{
+    return l->index;
+}
+
+unsigned http_loop_count(const struct http_server *s)
+{
+    return s->n_loops;
+}
