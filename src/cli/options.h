@@ -42,10 +42,10 @@ struct cli_flag {
 };
 
 struct cli_spec {
-    const char *command;  /* "sql", "token create" */
-    const char *synopsis; /* what comes after it: "[--json] [QUERY]" */
-    const char *about;    /* for --help; ends without a newline */
-    unsigned common;      /* CLI_CONFIG and so on */
+    const char *command;          /* "sql", "token create" */
+    const char *synopsis;         /* what comes after it: "[--json] [QUERY]" */
+    const char *about;            /* for --help; ends without a newline */
+    unsigned common;              /* CLI_CONFIG and so on */
     const struct cli_flag *flags; /* may be NULL */
     int min_args, max_args;       /* of what is no flag */
 };

@@ -1,4 +1,5 @@
-/* units.h -- numbers, sizes and durations as people write them, and the nearest known word. Pure. */
+/* units.h -- numbers, sizes and durations as people write them, and the nearest known word. Pure.
+ */
 #ifndef OTLITE_CLI_UNITS_H
 #define OTLITE_CLI_UNITS_H
 
