@@ -24,6 +24,7 @@
 #include "otlite/state.h"
 #include "otlite/stats.h"
 #include "otlite/writer.h"
+#include "units.h"
 
 /* How long open requests may take to finish after SIGTERM; the writer's queue is drained in any
  * case. */
@@ -297,64 +298,50 @@ static void add_listen(struct buf *b, const struct daemon *d)
     }
 }
 
-#define KV_STRING(key, v)   LOG_S(key, v)
-#define KV_ENUM(key, v)     LOG_S(key, v)
-#define KV_BOOL(key, v)     LOG_S(key, (v) ? "true" : "false")
-#define KV_INT(key, v)      LOG_I(key, v)
-#define KV_SIZE(key, v)     LOG_I(key, v)
-#define KV_DURATION(key, v) LOG_S(key, duration_label((v), texts[n_texts++]))
-#define KV_LIST(key, v)     LOG_S(key, list_label((v), &lists))
-
-static const char *duration_label(int64_t ms, char out[32])
-{
-    (void)snprintf(out, 32, "%lldms", (long long)ms);
-    return out;
-}
-
-struct lists {
-    struct buf bufs[8];
+/* The pairs of the "serving" line and the texts that they point to. */
+struct settings {
+    struct log_kv kv[64];
     unsigned n;
+    char durations[64][UNITS_TEXT];
+    struct buf lists[64];
 };
 
-static const char *list_label(char *const *list, struct lists *l)
-{
-    struct buf *b = &l->bufs[l->n++ % 8];
-
-    add_list(b, list);
-    return buf_cstr(b);
-}
+#define ADD_STRING(s, key, v) (s)->kv[(s)->n] = LOG_S(key, v)
+#define ADD_ENUM(s, key, v)   (s)->kv[(s)->n] = LOG_S(key, v)
+#define ADD_BOOL(s, key, v)   (s)->kv[(s)->n] = LOG_S(key, (v) ? "true" : "false")
+#define ADD_INT(s, key, v)    (s)->kv[(s)->n] = LOG_I(key, v)
+#define ADD_SIZE(s, key, v)   (s)->kv[(s)->n] = LOG_I(key, v)
+#define ADD_DURATION(s, key, v)                 \
+    duration_text((v), (s)->durations[(s)->n]); \
+    (s)->kv[(s)->n] = LOG_S(key, (s)->durations[(s)->n])
+#define ADD_LIST(s, key, v)             \
+    add_list(&(s)->lists[(s)->n], (v)); \
+    (s)->kv[(s)->n] = LOG_S(key, buf_cstr(&(s)->lists[(s)->n]))
 
 /* One line a start, with everything that is in force. */
 static void log_serving(const struct daemon *d)
 {
     const struct config *c = &d->config;
-    struct lists lists = {0};
-    char texts[40][32];
-    unsigned n_texts = 0;
+    struct settings s = {.n = 4};
     struct buf listen = {0};
 
     add_listen(&listen, d);
-    {
-        const struct log_kv kv[] = {LOG_S("listen", buf_cstr(&listen)),
-                                    LOG_S("version", OTLITE_VERSION), LOG_I("pid", getpid()),
-                                    LOG_I("tokens", state_token_count(d->state)),
-#define X(kind, field, key, def, min, max, help) KV_##kind(key, c->field),
-                                    OTL_OPTIONS(X)
-#undef X
-                                        {.key = NULL}};
-        struct log_kv shown[sizeof(kv) / sizeof(kv[0])];
-        size_t n = 0;
-
-        /* The option "listen" would repeat the key with the port as asked. */
-        for (size_t i = 0; i < sizeof(kv) / sizeof(kv[0]); i++) {
-            if (i == 0 || kv[i].key == NULL || strcmp(kv[i].key, "listen") != 0)
-                shown[n++] = kv[i];
-        }
-        log_emit(LOG_INFO, "serve", "serving", shown);
+    s.kv[0] = LOG_S("listen", buf_cstr(&listen));
+    s.kv[1] = LOG_S("version", OTLITE_VERSION);
+    s.kv[2] = LOG_I("pid", getpid());
+    s.kv[3] = LOG_I("tokens", state_token_count(d->state));
+    /* The option "listen" is said above, with the port that was taken. */
+#define X(kind, field, key, def, min, max, help) \
+    if (strcmp(key, "listen") != 0) {            \
+        ADD_##kind(&s, key, c->field);           \
+        s.n++;                                   \
     }
+    OTL_OPTIONS(X)
+#undef X
+    log_emit(LOG_INFO, "serve", "serving", s.kv);
     buf_fini(&listen);
-    for (unsigned i = 0; i < 8; i++)
-        buf_fini(&lists.bufs[i]);
+    for (unsigned i = 0; i < s.n; i++)
+        buf_fini(&s.lists[i]);
 }
 
 static void apply_log_settings(const struct config *c)
