@@ -28,8 +28,13 @@ enum otl_err otl_wrap(struct otl_error *err, const char *fmt, ...)
     va_start(ap, fmt);
     n = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof(err->msg))
-        (void)snprintf(err->msg + n, sizeof(err->msg) - (size_t)n, ": %s", inner);
+    if (n >= 0 && (size_t)n + 3 < sizeof(err->msg)) {
+        size_t room = sizeof(err->msg) - (size_t)n - 3, have = strlen(inner);
+
+        memcpy(err->msg + n, ": ", 2);
+        memcpy(err->msg + n + 2, inner, have < room ? have : room);
+        err->msg[(size_t)n + 2 + (have < room ? have : room)] = '\0';
+    }
     return err->code;
 }
 
