@@ -79,7 +79,10 @@ $(B)/gen/%.pb-c.c $(B)/gen/%.pb-c.h: proto/%.proto
 	@mkdir -p $(B)/gen
 	protoc-c --c_out=$(B)/gen --proto_path=proto --proto_path=/usr/include $<
 
-$(B)/gen/%.pb-c.o: $(B)/gen/%.pb-c.c
+# Made on the way to objects, but wanted again by every later compilation.
+.SECONDARY: $(GEN_C) $(GEN_H)
+
+$(B)/gen/%.pb-c.o: $(B)/gen/%.pb-c.c $(B)/gen/%.pb-c.h
 	$(CC) $(ALLFLAGS) -w -c -o $@ $<
 
 $(B)/src/%.o: src/%.c | $(GEN_H)
