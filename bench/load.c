@@ -1,0 +1,398 @@
+#include "load.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "otlite/clock.h"
+#include "process.h"
+
+enum {
+    EVENTS = 64,
+    TICK_MS = 50 /* how late a deadline may be noticed when nothing else happens */
+};
+
+#define REOPEN_NS (50 * NS_PER_MS)
+
+/* A connection and the templates it owns: index, index + connections, ... */
+struct lane {
+    struct http_client client;
+    unsigned index, next; /* next template */
+    bool busy;            /* a request is out */
+    bool want_write;      /* what epoll was told */
+    unsigned points;      /* of the request that is out */
+    int64_t due_ns;
+    int64_t sent_ns;
+    int64_t reopen_ns; /* not before */
+};
+
+struct load {
+    const struct load_opts *o;
+    struct template_set *set;
+    struct load_result *r;
+    struct lane *lanes;
+    int epoll_fd;
+    int64_t begin_ns, measure_ns, end_ns; /* start of warm-up, of measuring; end of measuring */
+    uint64_t started;                     /* requests sent, the open loop's position */
+    unsigned busy;
+    unsigned cursor;            /* lane the open loop tries next */
+    int64_t swept_ns;           /* see sweep */
+    bool sending;               /* until the measured time ends */
+    double own_cpu, daemon_cpu; /* at measure_ns */
+    bool has_daemon_cpu;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int sig)
+{
+    (void)sig;
+    interrupted = 1;
+}
+
+static bool measuring(const struct load *l, int64_t at_ns)
+{
+    return at_ns >= l->measure_ns && at_ns < l->end_ns;
+}
+
+static bool watch(struct load *l, struct lane *lane, int op, bool want_write)
+{
+    struct epoll_event ev = {.events = want_write ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.ptr = lane};
+
+    lane->want_write = want_write;
+    return epoll_ctl(l->epoll_fd, op, lane->client.fd, &ev) == 0;
+}
+
+/* The connection is gone; a request that was out will not be answered. */
+static void lane_lost(struct load *l, struct lane *lane, int64_t now_ns)
+{
+    if (lane->busy) {
+        l->busy--;
+        if (measuring(l, now_ns))
+            l->r->lost++;
+    }
+    lane->busy = false;
+    http_client_close(&lane->client); /* which also takes it out of the epoll set */
+    lane->reopen_ns = now_ns + REOPEN_NS;
+}
+
+/* Has the connection what it takes to be given a request now? */
+static bool lane_ready(struct load *l, struct lane *lane, int64_t now_ns)
+{
+    if (lane->busy || now_ns < lane->reopen_ns)
+        return false;
+    if (lane->client.fd >= 0)
+        return true;
+    if (!http_client_open(&lane->client, l->o->url)) {
+        lane->reopen_ns = now_ns + REOPEN_NS;
+        return false;
+    }
+    if (!watch(l, lane, EPOLL_CTL_ADD, false)) {
+        lane_lost(l, lane, now_ns);
+        return false;
+    }
+    return true;
+}
+
+static void lane_write(struct load *l, struct lane *lane, int64_t now_ns)
+{
+    enum http_progress got = http_client_write(&lane->client);
+    bool blocked = got == HTTP_AGAIN;
+
+    if (got == HTTP_LOST ||
+        (blocked != lane->want_write && !watch(l, lane, EPOLL_CTL_MOD, blocked)))
+        lane_lost(l, lane, now_ns);
+}
+
+static void lane_start(struct load *l, struct lane *lane, int64_t due_ns, int64_t now_ns)
+{
+    struct template *t = &l->set->templates[lane->next];
+
+    lane->next += l->o->connections;
+    if (lane->next >= l->set->n)
+        lane->next = lane->index;
+    http_client_request(&lane->client, template_next(t, clock_wall_ns()));
+    lane->points = t->n_fields;
+    lane->due_ns = due_ns;
+    lane->sent_ns = now_ns;
+    lane->busy = true;
+    l->busy++;
+    l->started++;
+    lane_write(l, lane, now_ns);
+}
+
+/* Does the answer say that points were rejected? An empty partialSuccess does not, nor does one
+ * with a message only. */
+static bool is_partial(bool json, struct bytes body)
+{
+    static const char key[] = "\"rejectedDataPoints\"";
+    size_t at = 1;
+
+    if (json)
+        return body.n > 0 && memmem(body.p, body.n, key, sizeof(key) - 1) != NULL;
+    if (body.n < 3 || body.p[0] != 0x0a) /* partial_success = 1 */
+        return false;
+    while (at < body.n && (body.p[at] & 0x80) != 0)
+        at++;
+    return at + 1 < body.n && body.p[at + 1] == 0x08; /* rejected_data_points = 1 comes first */
+}
+
+static void lane_answered(struct load *l, struct lane *lane, int64_t now_ns)
+{
+    struct load_result *r = l->r;
+    int status = lane->client.status;
+    bool partial = status == 200 && is_partial(l->set->opts.json, lane->client.body);
+    bool whole = status == 200 && !partial;
+
+    l->busy--;
+    lane->busy = false;
+    if (whole)
+        r->all_points += lane->points;
+    if (measuring(l, now_ns)) {
+        r->status[status]++;
+        r->partial += partial;
+        r->requests += whole;
+        r->points += whole ? lane->points : 0U;
+    }
+    if (measuring(l, lane->due_ns))
+        histogram_add(&r->latency, now_ns - lane->due_ns);
+    if (lane->client.close_after)
+        http_client_close(&lane->client);
+}
+
+static void lane_event(struct load *l, struct lane *lane, uint32_t events)
+{
+    enum http_progress got;
+    int64_t now_ns;
+
+    if (lane->client.fd < 0)
+        return; /* closed by an earlier event of the same round */
+    if ((events & EPOLLOUT) != 0 && lane->busy) {
+        lane_write(l, lane, clock_mono_ns());
+        if (lane->client.fd < 0)
+            return;
+    }
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0)
+        return;
+    got = lane->busy ? http_client_read(&lane->client) : HTTP_LOST;
+    now_ns = clock_mono_ns();
+    if (got == HTTP_LOST)
+        lane_lost(l, lane, now_ns);
+    if (got != HTTP_DONE)
+        return;
+    lane_answered(l, lane, now_ns);
+    if (l->sending && l->o->rate <= 0 && lane_ready(l, lane, now_ns))
+        lane_start(l, lane, now_ns, now_ns);
+}
+
+/* When the open loop's request k is due. */
+static int64_t due_at(const struct load *l, uint64_t k)
+{
+    return l->begin_ns + (int64_t)((double)k / l->o->rate * 1e9);
+}
+
+/* Once a tick: give up what got no answer; in the closed loop, send on every connection that has
+ * nothing out (at the start, and after a connection was lost). */
+static void sweep(struct load *l, int64_t now_ns)
+{
+    for (unsigned i = 0; i < l->o->connections; i++) {
+        struct lane *lane = &l->lanes[i];
+
+        if (lane->busy && now_ns - lane->sent_ns > l->o->timeout_ns)
+            lane_lost(l, lane, now_ns);
+        if (l->o->rate <= 0 && lane_ready(l, lane, now_ns))
+            lane_start(l, lane, now_ns, now_ns);
+    }
+}
+
+static struct lane *next_ready(struct load *l, int64_t now_ns)
+{
+    if (l->busy == l->o->connections)
+        return NULL;
+    for (unsigned i = 0; i < l->o->connections; i++) {
+        struct lane *lane = &l->lanes[l->cursor];
+
+        l->cursor = l->cursor + 1 < l->o->connections ? l->cursor + 1 : 0;
+        if (lane_ready(l, lane, now_ns))
+            return lane;
+    }
+    return NULL;
+}
+
+/* Send what is due. Returns ns until something more will be, at most a tick. */
+static int64_t start_due(struct load *l, int64_t now_ns)
+{
+    const int64_t tick_ns = TICK_MS * NS_PER_MS;
+    int64_t due_ns;
+
+    if (now_ns - l->swept_ns >= tick_ns) {
+        sweep(l, now_ns);
+        l->swept_ns = now_ns;
+    }
+    if (l->o->rate <= 0)
+        return tick_ns;
+    for (;;) {
+        struct lane *lane;
+
+        due_ns = due_at(l, l->started);
+        if (due_ns > now_ns)
+            return due_ns - now_ns < tick_ns ? due_ns - now_ns : tick_ns;
+        lane = next_ready(l, now_ns);
+        if (lane == NULL)
+            return tick_ns; /* until an answer frees a connection */
+        lane_start(l, lane, due_ns, now_ns);
+    }
+}
+
+static void handle_events(struct load *l, int64_t wait_ns)
+{
+    struct epoll_event events[EVENTS];
+    int n;
+
+    /* epoll_wait counts in milliseconds, the open loop in microseconds. */
+    if (wait_ns < TICK_MS * NS_PER_MS) {
+        struct pollfd p = {.fd = l->epoll_fd, .events = POLLIN};
+        struct timespec ts = {.tv_sec = 0, .tv_nsec = (long)wait_ns};
+
+        if (ppoll(&p, 1, &ts, NULL) <= 0)
+            return;
+        wait_ns = 0;
+    }
+    n = epoll_wait(l->epoll_fd, events, EVENTS, (int)(wait_ns / NS_PER_MS));
+    for (int i = 0; i < n; i++)
+        lane_event(l, events[i].data.ptr, events[i].events);
+}
+
+static void measure_begin(struct load *l)
+{
+    l->own_cpu = process_own_cpu_seconds();
+    l->has_daemon_cpu = l->o->pid > 0 && process_cpu_seconds(l->o->pid, &l->daemon_cpu);
+}
+
+static void measure_end(struct load *l, int64_t now_ns)
+{
+    struct load_result *r = l->r;
+    double cpu;
+
+    l->end_ns = now_ns;
+    r->seconds = (double)(now_ns - l->measure_ns) / 1e9;
+    r->own_cpu_seconds = process_own_cpu_seconds() - l->own_cpu;
+    if (l->has_daemon_cpu && process_cpu_seconds(l->o->pid, &cpu)) {
+        r->has_daemon_cpu = true;
+        r->daemon_cpu_seconds = cpu - l->daemon_cpu;
+        if (!process_peak_bytes(l->o->pid, &r->daemon_peak_bytes))
+            r->daemon_peak_bytes = 0;
+    }
+}
+
+static void run(struct load *l)
+{
+    bool measured = false;
+    int64_t now_ns = clock_mono_ns();
+    int64_t deadline_ns;
+
+    l->begin_ns = now_ns;
+    l->sending = true;
+    l->swept_ns = now_ns - TICK_MS * NS_PER_MS;
+    l->measure_ns = now_ns + l->o->warmup_ns;
+    l->end_ns = l->measure_ns + l->o->duration_ns;
+    while (now_ns < l->end_ns && !interrupted) {
+        int64_t wait_ns;
+
+        if (!measured && now_ns >= l->measure_ns) {
+            measured = true;
+            measure_begin(l);
+            l->measure_ns = clock_mono_ns();
+        }
+        wait_ns = start_due(l, now_ns);
+        if (wait_ns > l->end_ns - now_ns)
+            wait_ns = l->end_ns - now_ns;
+        handle_events(l, wait_ns);
+        now_ns = clock_mono_ns();
+    }
+    if (!measured) { /* interrupted during the warm-up */
+        l->measure_ns = now_ns;
+        measure_begin(l);
+    }
+    l->sending = false;
+    measure_end(l, now_ns);
+    if (l->o->rate > 0) {
+        while (due_at(l, l->started + l->r->unsent) < l->end_ns)
+            l->r->unsent++;
+    }
+    deadline_ns = now_ns + l->o->timeout_ns;
+    while (l->busy > 0 && now_ns < deadline_ns) {
+        handle_events(l, TICK_MS * NS_PER_MS);
+        now_ns = clock_mono_ns();
+    }
+}
+
+/* Until a connection is taken, or wait_ns has passed. */
+static enum otl_err wait_for_endpoint(const struct load_opts *o, struct otl_error *err)
+{
+    const struct timespec pause = {.tv_nsec = 20 * NS_PER_MS};
+    int64_t until_ns = clock_mono_ns() + o->wait_ns;
+    int problem;
+
+    for (;;) {
+        int fd = socket(o->url->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        if (fd < 0)
+            return otl_fail(err, OTL_ESYSTEM, "no socket: %s", strerror(errno));
+        problem = 0;
+        if (connect(fd, (const struct sockaddr *)&o->url->address, o->url->address_n) != 0)
+            problem = errno;
+        close(fd);
+        if (problem == 0)
+            return OTL_OK;
+        if (clock_mono_ns() >= until_ns || interrupted)
+            return otl_fail(err, OTL_EIO,
+                            "%s takes no connection (%s); is the daemon running there?",
+                            o->url->host, strerror(problem));
+        nanosleep(&pause, NULL);
+    }
+}
+
+enum otl_err load_run(const struct load_opts *o, struct template_set *set, struct load_result *out,
+                      struct otl_error *err)
+{
+    struct load l = {.o = o, .set = set, .r = out, .epoll_fd = -1};
+    struct sigaction sa = {.sa_handler = on_interrupt}, old;
+    enum otl_err rc;
+
+    memset(out, 0, sizeof(*out));
+    if (o->connections == 0 || o->connections > set->n)
+        return otl_fail(err, OTL_ECONFIG,
+                        "%u connections need as many different requests, and the series make only "
+                        "%u; raise --series or lower --connections or --points-per-request",
+                        o->connections, set->n);
+    if (sigaction(SIGINT, &sa, &old) != 0)
+        return otl_fail(err, OTL_ESYSTEM, "sigaction: %s", strerror(errno));
+    rc = wait_for_endpoint(o, err);
+    if (rc == OTL_OK) {
+        l.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        l.lanes = calloc(o->connections, sizeof(*l.lanes));
+        if (l.epoll_fd < 0 || l.lanes == NULL)
+            rc = otl_fail(err, OTL_ENOMEM, "no memory for %u connections", o->connections);
+    }
+    if (rc == OTL_OK) {
+        for (unsigned i = 0; i < o->connections; i++) {
+            http_client_init(&l.lanes[i].client);
+            l.lanes[i].index = l.lanes[i].next = i;
+        }
+        run(&l);
+        for (unsigned i = 0; i < o->connections; i++)
+            http_client_fini(&l.lanes[i].client);
+    }
+    free(l.lanes);
+    if (l.epoll_fd >= 0)
+        close(l.epoll_fd);
+    (void)sigaction(SIGINT, &old, NULL);
+    return rc;
+}

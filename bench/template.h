@@ -1,0 +1,88 @@
+/* template.h -- whole HTTP requests, encoded once and changed in place for each sending.
+ *
+ * The load is `series` cumulative monotonic integer sums spread over `services` resources, three
+ * string attributes each. A template is one request of `points` points of one service; between them
+ * the templates of a set hold every series. Each use of a template (a pass) has later times, so no
+ * point is sent twice, and a template belongs to one connection at a time, so the points of a
+ * series arrive in order.
+ *
+ * Content, so that a test or an oracle can foretell it. Series s of service v has the number
+ * n = v * (series / services) + s and belongs to the metric bench.requests.<s / 10>. Its value
+ * before the first sending is TEMPLATE_FIRST_VALUE + n, and its k-th sending (k = 1, 2, ...; where
+ * a service has fewer series than a request has points, a series is sent more than once in a
+ * request, a nanosecond apart) adds template_increment(n, k). Times: see template_next.
+ *
+ * With gzip, compressing every request anew would cost more than the daemon spends on it. Instead
+ * the first point lies in a stored block and everything behind it is compressed against that block:
+ * the bytes that change are equal in all points of the request, so they are references into the
+ * stored block, and changing them there changes them everywhere. So with gzip the part of a value
+ * that changes is equal for all points: value = pass part and series part, see
+ * template_shared_value. */
+#ifndef OTLITE_BENCH_TEMPLATE_H
+#define OTLITE_BENCH_TEMPLATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "otlite/bytes.h"
+#include "otlite/err.h"
+
+#define TEMPLATE_FIRST_VALUE INT64_C(1000000000000000)
+
+struct template_opts {
+    const char *host;    /* for the Host header */
+    const char *path;    /* request target */
+    const char *headers; /* further header lines, each ended by CRLF; may be "" */
+    bool json, gzip;
+    unsigned points;     /* a request */
+    unsigned services;   /* divides series */
+    unsigned series;     /* in all; of one service: fewer than points, or a multiple of points */
+    int64_t start_ns;    /* start time of all sums; all points are later */
+    int64_t interval_ns; /* 0: points carry the time of sending; else pass p has start + p * this */
+};
+
+struct template_field {
+    uint32_t time_at, value_at; /* offsets in the body */
+    uint32_t series;            /* the series' number n */
+    uint32_t turn;              /* times the same series occurred earlier in the request */
+    int64_t value;              /* of the last sending; kept where turn is 0 */
+};
+
+struct template
+{
+    const struct template_opts *opts;
+    struct buf wire;  /* head and body as sent */
+    size_t body_at;   /* where the body starts in wire */
+    struct buf plain; /* gzip: the body before compression; else empty */
+    size_t stored_at; /* gzip: where the bytes of plain start in wire */
+    struct template_field *fields;
+    unsigned n_fields;
+    unsigned distinct; /* series in the request; field i is of the same series as i + distinct */
+    unsigned turns;    /* most occurrences of one series in the request */
+    uint64_t pass;
+    int64_t last_ns; /* latest time sent */
+};
+
+struct template_set {
+    struct template_opts opts;
+    struct template *templates;
+    unsigned n;
+};
+
+int64_t template_increment(uint32_t series, uint64_t sending);
+int64_t template_shared_value(bool json, uint32_t series, uint64_t pass);
+
+/* Check the numbers of o and encode everything. The strings of o are borrowed until
+ * template_set_fini. */
+enum otl_err template_set_init(struct template_set *set, const struct template_opts *o,
+                               struct otl_error *err) OTL_MUSTCHECK;
+void template_set_fini(struct template_set *set);
+
+/* The next request: with interval_ns 0 its points have the time wall_ns, or as little more as makes
+ * them later than the last use's. Borrowed until the next call for t. */
+struct bytes template_next(struct template *t, int64_t wall_ns);
+
+/* The body within the latest request, as sent. */
+struct bytes template_body(const struct template *t);
+
+#endif
