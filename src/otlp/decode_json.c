@@ -1,7 +1,7 @@
 /* decode_json.c -- OTLP/JSON into the message tree, driven by the generated descriptors.
  *
- * One pass over the events of json_reader. Recursion follows message nesting and is bounded by
- * JSON_MAX_DEPTH. What a fault costs (otlp.md chapter 2):
+ * One pass over the events of json_reader. Recursion follows message nesting and is bounded by the
+ * depth that the reader allows. What a fault costs (otlp.md chapter 2):
  *   syntax, or an object or array that is missing where one belongs     the request
  *   a scalar of the envelope (temporality, dropped counts, names)       the request
  *   a scalar anywhere below a data point                                that point
@@ -82,7 +82,7 @@ static void path_key(struct path *path, const char *name)
 
 static void path_of(const struct place *at, struct path *out)
 {
-    const struct place *chain[JSON_MAX_DEPTH + 2];
+    const struct place *chain[JSON_DEPTH_CAP];
     size_t n = 0;
 
     out->n = 0;
@@ -786,6 +786,18 @@ static enum otl_err decode_message(struct decoder *d, ProtobufCMessage *m, const
     }
 }
 
+/* JSON levels that a body may need: a level of kvlist takes four, the envelope 15 (down to an
+ * exemplar's attribute). At least 300, so that unknown keys may hold something. */
+static uint32_t json_depth(const struct decode_limits *lim)
+{
+    enum { ENVELOPE = 16, A_VALUE = 4, LEAST = 300 };
+    uint32_t values = lim->max_value_depth;
+
+    if (values > (JSON_DEPTH_CAP - ENVELOPE) / A_VALUE)
+        return JSON_DEPTH_CAP;
+    return values * A_VALUE + ENVELOPE > LEAST ? values * A_VALUE + ENVELOPE : LEAST;
+}
+
 enum otl_err decode_json(struct bytes body, const struct decode_limits *lim, struct arena *a,
                          otlp_request **out, struct decode_notes *notes, struct otl_error *err)
 {
@@ -796,7 +808,7 @@ enum otl_err decode_json(struct bytes body, const struct decode_limits *lim, str
     enum otl_err rc;
 
     *notes = (struct decode_notes){0};
-    json_reader_init(&d.r, body, a);
+    json_reader_init(&d.r, body, json_depth(lim), a);
     event = json_next(&d.r);
     if (event != JSON_EV_OBJECT)
         return refuse(&d, event, &top, "an object (ExportMetricsServiceRequest)");

@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void json_reader_init(struct json_reader *r, struct bytes body, struct arena *a)
+void json_reader_init(struct json_reader *r, struct bytes body, uint32_t max_depth, struct arena *a)
 {
     static const uint8_t nothing[1] = {0};
 
-    *r = (struct json_reader){.arena = a, .state = JSON_STATE_VALUE, .error_code = OTL_OK};
+    assert(max_depth <= JSON_DEPTH_CAP);
+    *r = (struct json_reader){
+        .arena = a, .max_depth = max_depth, .state = JSON_STATE_VALUE, .error_code = OTL_OK};
     r->start = body.n > 0 ? body.p : nothing;
     r->p = r->start;
     r->end = r->start + body.n;
@@ -510,8 +512,8 @@ static enum json_event open_level(struct json_reader *r, bool object)
 {
     uint64_t bit = UINT64_C(1) << (r->depth % 64);
 
-    if (r->depth == JSON_MAX_DEPTH)
-        return reader_fail(r, r->p, "nested more than 300 levels deep");
+    if (r->depth >= r->max_depth)
+        return reader_fail(r, r->p, "objects and arrays are nested too deep");
     if (object)
         r->is_object[r->depth / 64] |= bit;
     else

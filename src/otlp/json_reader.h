@@ -16,8 +16,8 @@
 #include "otlite/bytes.h"
 #include "otlite/err.h"
 
-/* 64 levels of kvlist at four JSON levels each, under an envelope of 15, with some to spare. */
-enum { JSON_MAX_DEPTH = 300 };
+/* The most levels of objects and arrays that a reader can be told to take. */
+enum { JSON_DEPTH_CAP = 1024 };
 
 /* EV, for jansson, the oracle of the tests, has JSON_OBJECT and so on. */
 enum json_event {
@@ -47,8 +47,9 @@ struct json_reader {
     const uint8_t *start, *p, *end;
     struct arena *arena;
     enum json_state state;
-    uint32_t depth;                                 /* open objects and arrays, <= JSON_MAX_DEPTH */
-    uint64_t is_object[(JSON_MAX_DEPTH + 63) / 64]; /* one bit a level */
+    uint32_t depth; /* open objects and arrays, <= max_depth */
+    uint32_t max_depth;
+    uint64_t is_object[(JSON_DEPTH_CAP) / 64]; /* one bit a level */
     bool skipping; /* strings are checked but not unescaped, so skipping takes no memory */
 
     struct bytes text;  /* of the last KEY, STRING or NUMBER; lives as long as body and arena */
@@ -59,8 +60,10 @@ struct json_reader {
     size_t error_at;         /* offset in the body */
 };
 
-/* Borrows body and a for as long as the reader and the texts it gave are used. */
-void json_reader_init(struct json_reader *r, struct bytes body, struct arena *a);
+/* Borrows body and a for as long as the reader and the texts it gave are used. max_depth is at most
+ * JSON_DEPTH_CAP. */
+void json_reader_init(struct json_reader *r, struct bytes body, uint32_t max_depth,
+                      struct arena *a);
 
 enum json_event json_next(struct json_reader *r);
 

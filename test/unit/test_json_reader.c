@@ -16,6 +16,8 @@
 
 #include "otlp/json_reader.h"
 
+enum { MAX_DEPTH = 300 };
+
 static uint64_t random_state = 88172645463325252u;
 
 static uint64_t random_u64(void)
@@ -149,7 +151,7 @@ static bool accepts(struct bytes text)
     bool ok;
 
     arena_init(&a, 1 << 20);
-    json_reader_init(&r, body, &a);
+    json_reader_init(&r, body, MAX_DEPTH, &a);
     ok = drain(&r) == JSON_EV_END;
     if (!ok) {
         assert_int_equal(r.error_code, OTL_EBADDATA);
@@ -172,7 +174,7 @@ static struct arena arena;
 
 static void begin(const char *s)
 {
-    json_reader_init(&reader, bytes_str(s), &arena);
+    json_reader_init(&reader, bytes_str(s), MAX_DEPTH, &arena);
 }
 
 static int setup(void **state)
@@ -264,16 +266,16 @@ static void says_what_is_wrong_and_where(void **state)
 
 static void bounds_the_depth(void **state)
 {
-    char deep[2 * (JSON_MAX_DEPTH + 1)];
+    char deep[2 * (MAX_DEPTH + 1)];
     size_t n = 200000;
     char *brackets = malloc(n);
 
     (void)state;
-    memset(deep, '[', JSON_MAX_DEPTH);
-    memset(deep + JSON_MAX_DEPTH, ']', JSON_MAX_DEPTH);
-    assert_true(accepts(bytes_of(deep, 2 * JSON_MAX_DEPTH)));
-    memset(deep, '[', JSON_MAX_DEPTH + 1);
-    memset(deep + JSON_MAX_DEPTH + 1, ']', JSON_MAX_DEPTH + 1);
+    memset(deep, '[', MAX_DEPTH);
+    memset(deep + MAX_DEPTH, ']', MAX_DEPTH);
+    assert_true(accepts(bytes_of(deep, 2 * MAX_DEPTH)));
+    memset(deep, '[', MAX_DEPTH + 1);
+    memset(deep + MAX_DEPTH + 1, ']', MAX_DEPTH + 1);
     assert_false(accepts(bytes_of(deep, sizeof(deep))));
     assert_non_null(brackets);
     memset(brackets, '[', n);
@@ -410,7 +412,7 @@ static void reports_an_arena_without_room(void **state)
 
     (void)state;
     arena_init(&small, 16);
-    json_reader_init(&reader, bytes_str("[\"0123456789abcdef\\n\"]"), &small);
+    json_reader_init(&reader, bytes_str("[\"0123456789abcdef\\n\"]"), MAX_DEPTH, &small);
     (void)json_next(&reader);
     assert_int_equal(json_next(&reader), JSON_EV_ERROR);
     assert_int_equal(reader.error_code, OTL_ETOOBIG);
@@ -742,7 +744,7 @@ static bool compare(const char *doc, size_t n)
     struct arena a;
 
     arena_init(&a, 1 << 20);
-    json_reader_init(&r, body, &a);
+    json_reader_init(&r, body, MAX_DEPTH, &a);
     json_t *got = tree_value(&r, json_next(&r));
 
     assert_int_equal(json_next(&r), JSON_EV_END);
