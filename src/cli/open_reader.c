@@ -21,10 +21,13 @@ bool cli_data_path(const struct config *config, const char *name, char out[4096]
 }
 
 /* The two mistakes that people make with --data, told apart. */
-static enum otl_err check_directory(const struct config *config, const char *path,
-                                    struct otl_error *err)
+enum otl_err cli_check_data(const struct config *config, struct otl_error *err)
 {
     struct stat st;
+    char path[4096];
+
+    if (!cli_data_path(config, "telemetry.db", path))
+        return otl_fail(err, OTL_ENOTFOUND, "the path of the data directory is too long");
 
     if (stat(config->data, &st) != 0)
         return otl_fail(err, OTL_ENOTFOUND,
@@ -86,9 +89,7 @@ enum otl_err cli_open_reader(const struct config *config, struct db *db, bool *o
     enum otl_err rc;
 
     memset(db, 0, sizeof(*db));
-    if (!cli_data_path(config, "telemetry.db", path))
-        return otl_fail(err, OTL_ENOTFOUND, "the path of the data directory is too long");
-    rc = check_directory(config, path, err);
+    rc = cli_check_data(config, err);
     if (rc == OTL_OK)
         rc = store_open_reader(db, &opts, err);
     if (rc != OTL_OK)

@@ -14,6 +14,9 @@
 enum otl_err cli_open_reader(const struct config *config, struct db *db, bool *out_state,
                              struct otl_error *err) OTL_MUSTCHECK;
 
+/* That error alone: is there a telemetry.db, of whatever version? */
+enum otl_err cli_check_data(const struct config *config, struct otl_error *err) OTL_MUSTCHECK;
+
 /* config->data + "/" + name into out; false when it does not fit. */
 bool cli_data_path(const struct config *config, const char *name, char out[4096]);
 

@@ -3,10 +3,8 @@
  * The columns are those of the view points. The rows are read from number_point itself all the
  * same, because the view shows NaN as NULL (SQLite has no NaN), and an export tells it from a point
  * without a value. */
-#include <errno.h>
 #include <math.h>
 #include <sqlite3.h>
-#include <string.h>
 
 #include "export_json.h"
 #include "otlite/export.h"
@@ -99,7 +97,7 @@ static enum otl_err write_rows(struct db *db, sqlite3_stmt *st, FILE *out, struc
         if (line.failed)
             rc = otl_fail(err, OTL_ENOMEM, "export: no memory");
         else if (fwrite(line.p, 1, line.n, out) != line.n)
-            rc = otl_fail(err, OTL_ESYSTEM, "cannot write the output: %s", strerror(errno));
+            rc = export_write_failed(err);
         if (rc != OTL_OK)
             break;
         buf_reset(&line);
@@ -110,7 +108,7 @@ static enum otl_err write_rows(struct db *db, sqlite3_stmt *st, FILE *out, struc
     if (rc == OTL_OK && step != SQLITE_DONE)
         rc = db_fail(db, step, "read the points", err);
     if (rc == OTL_OK && fflush(out) != 0)
-        rc = otl_fail(err, OTL_ESYSTEM, "cannot write the output: %s", strerror(errno));
+        rc = export_write_failed(err);
     buf_fini(&line);
     return rc;
 }

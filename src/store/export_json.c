@@ -1,4 +1,5 @@
 /* export_json.c -- columns of telemetry.db as members of OTLP/JSON objects. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <sqlite3.h>
@@ -229,4 +230,12 @@ bool json_add_quantiles(struct buf *b, struct bytes text)
     }
     buf_add_char(b, ']');
     return true;
+}
+
+enum otl_err export_write_failed(struct otl_error *err)
+{
+    int e = errno;
+
+    return otl_fail(err, e == ENOSPC || e == EDQUOT ? OTL_EFULL : OTL_EIO,
+                    "cannot write the output: %s", strerror(e));
 }

@@ -41,4 +41,7 @@ bool json_add_bounds(struct buf *b, struct bytes text);
 /* [[0.5,1.0],[0.9,"NaN"]] becomes ,"quantileValues":[{"quantile":0.5,"value":1.0},...]. */
 bool json_add_quantiles(struct buf *b, struct bytes text);
 
+/* OTL_EFULL or OTL_EIO from errno, after a write to the output failed. */
+enum otl_err export_write_failed(struct otl_error *err);
+
 #endif

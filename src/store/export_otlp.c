@@ -15,7 +15,6 @@
  * The bytes come from the identity columns, never from the JSON text for people, and what is unset
  * is left out, so that decoding a line gives what was stored. One thing cannot be carried: JSON has
  * one NaN only. */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <sqlite3.h>
@@ -445,7 +444,7 @@ static enum otl_err write_line(struct exporter *x, struct otl_error *err)
     if (b->failed || x->scope_tail.failed || x->resource_tail.failed)
         return otl_fail(err, OTL_ENOMEM, "export: no memory");
     if (fwrite(b->p, 1, b->n, x->out) != b->n)
-        return otl_fail(err, OTL_ESYSTEM, "cannot write the output: %s", strerror(errno));
+        return export_write_failed(err);
     return OTL_OK;
 }
 
@@ -543,7 +542,7 @@ static enum otl_err export_all(struct exporter *x, struct otl_error *err)
     if (rc == OTL_OK)
         rc = write_line(x, err);
     if (rc == OTL_OK && fflush(x->out) != 0)
-        rc = otl_fail(err, OTL_ESYSTEM, "cannot write the output: %s", strerror(errno));
+        rc = export_write_failed(err);
     return rc;
 }
 

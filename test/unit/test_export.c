@@ -365,9 +365,9 @@ static void reports_an_output_that_cannot_be_written(void **state)
 
     assert_non_null(full);
     two_projects(b);
-    assert_int_equal(export_otlp_json(&b->db, 0, 100, full, &err), OTL_ESYSTEM);
+    assert_int_equal(export_otlp_json(&b->db, 0, 100, full, &err), OTL_EFULL);
     assert_non_null(strstr(err.msg, "No space left"));
-    assert_int_equal(export_csv(&b->db, 0, full, &err), OTL_ESYSTEM);
+    assert_int_equal(export_csv(&b->db, 0, full, &err), OTL_EFULL);
     assert_non_null(strstr(err.msg, "No space left"));
     fclose(full);
 }
