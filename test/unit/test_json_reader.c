@@ -376,6 +376,10 @@ static void replaces_lone_surrogates(void **state)
     assert_true(reader.text_repaired);
     (void)json_next(&reader);
     assert_false(reader.text_repaired);
+    begin("[\"\\ud83d\\ue000\"]");
+    (void)json_next(&reader);
+    (void)json_next(&reader);
+    assert_text("\xef\xbf\xbd\xee\x80\x80", 6);
 }
 
 static void keeps_bytes_that_are_not_utf8(void **state)
