@@ -56,8 +56,12 @@ bool attrs_array_next(struct attr_iter *it, struct attr_value *value);
 /* Find one key; false when absent. */
 bool attrs_get(struct bytes canonical, struct bytes key, struct attr_value *out);
 
-/* The whole of b is one well-formed canonical kvlist body, nested values included, at most 64
- * levels deep. */
+/* Values nested deeper than this are never built and never read: recursion ends here. It lies above
+ * the largest otlp.max_depth (200), so what was accepted can always be read back. */
+enum { ATTRS_MAX_DEPTH = 256 };
+
+/* The whole of canonical is one well-formed kvlist body, nested values included, at most
+ * ATTRS_MAX_DEPTH levels deep. */
 bool attrs_valid(struct bytes canonical);
 
 /* People's form, a JSON object: int as integer, double always with '.' or exponent, NaN and

@@ -174,6 +174,11 @@ static inline uint64_t batch_rejected(const struct batch *b)
     return n;
 }
 
+/* The hash members of a scope (over name, version, schema_url, attributes) and of a metric (over name,
+ * unit, type, temporality, is_monotonic), from their other members. Good within one process only. */
+uint64_t batch_scope_hash(const struct batch_scope *s);
+uint64_t batch_metric_hash(const struct batch_metric *m);
+
 /* Count one warning; the first example is kept. Borrows example. */
 static inline void batch_warn(struct batch *b, enum warning w, struct bytes example)
 {
