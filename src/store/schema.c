@@ -111,6 +111,12 @@ static const char V1[] =
     " min_time INTEGER NOT NULL,"
     " max_time INTEGER NOT NULL,"
     " PRIMARY KEY (type, first_id)) WITHOUT ROWID;"
+    /* The latest time of each series, as of the row up_to_id, so that a start reads only the rows
+     * after it. Machine's form: dedup.c. */
+    "CREATE TABLE series_last_time ("
+    " type TEXT PRIMARY KEY,"
+    " up_to_id INTEGER NOT NULL,"
+    " last_times BLOB NOT NULL);"
     "CREATE VIEW points AS SELECT"
     " p.time / 1e9 AS time,"
     " p.time AS time_unix_nano,"

@@ -1,0 +1,95 @@
+/* catalogue.h -- resources, scopes, metrics, series and histogram bounds: the tables, and their
+ * mirror in memory that turns identities into row ids.
+ *
+ * Used inside the store's write transaction only. catalogue_begin, then catalogue_resolve and
+ * catalogue_bounds, then catalogue_commit or catalogue_rollback with the transaction, so that the
+ * mirror never holds an id that is not committed (I7). */
+#ifndef OTLITE_STORE_CATALOGUE_H
+#define OTLITE_STORE_CATALOGUE_H
+
+#include "dict.h"
+#include "otlite/batch.h"
+#include "otlite/db.h"
+#include "rows.h"
+
+/* A note as it was before the transaction changed it. */
+struct catalogue_undo {
+    struct dict *dict;
+    uint32_t entry;
+    union dict_note note;
+};
+
+enum {
+    CAT_RESOURCE,
+    CAT_SCOPE,
+    CAT_METRIC,
+    CAT_SERIES,
+    CAT_BOUNDS,
+    CAT_TABLES,
+    CAT_NAMES = CAT_TABLES, /* (scope, metric name): no table, only the mirror */
+    CAT_DICTS
+};
+
+struct catalogue {
+    struct db *db;
+    struct dict dicts[CAT_DICTS];
+    uint32_t mark[CAT_DICTS]; /* sizes when the transaction began */
+    struct catalogue_undo *undo;
+    size_t n_undo, cap_undo;
+    struct sqlite3_stmt *load[CAT_TABLES], *insert[CAT_TABLES];
+    struct sqlite3_stmt *update_resource, *update_scope, *update_description, *update_metadata;
+    struct buf key, text; /* scratch */
+
+    /* Of the batch being resolved, by its indexes; DICT_NONE: not looked at yet. */
+    uint32_t *resources, *scopes, *metrics, *series;
+    size_t cap_resources, cap_scopes, cap_metrics, cap_series;
+    /* Metrics of the batch whose name is in use with another unit, type or temporality. */
+    uint64_t conflicts;
+    struct bytes conflict_example;
+};
+
+/* Prepare the statements; nothing is read yet. */
+enum otl_err catalogue_open(struct catalogue *c, struct db *db,
+                            struct otl_error *err) OTL_MUSTCHECK;
+void catalogue_close(struct catalogue *c);
+
+/* Read the rows that are not in the mirror: everything at start, later what other processes
+ * added. Outside of begin and commit. New series have no last_time. */
+enum otl_err catalogue_load(struct catalogue *c, struct otl_error *err) OTL_MUSTCHECK;
+
+/* For one batch: catalogue_set_last_time may then be called once a point of it. */
+enum otl_err catalogue_begin(struct catalogue *c, const struct batch *b,
+                             struct otl_error *err) OTL_MUSTCHECK;
+void catalogue_commit(struct catalogue *c);
+void catalogue_rollback(struct catalogue *c);
+
+/* Find or create the rows of every series of b; c->series[i] is then the entry of b->series[i].
+ * Columns that are not identity are brought up to date. */
+enum otl_err catalogue_resolve(struct catalogue *c, int64_t project_id, const struct batch *b,
+                               struct otl_error *err) OTL_MUSTCHECK;
+
+/* The id of a list of histogram bounds, created when it is new. */
+enum otl_err catalogue_bounds(struct catalogue *c, const double *bounds, uint32_t n, int64_t *out,
+                              struct otl_error *err) OTL_MUSTCHECK;
+
+static inline struct dict_entry *catalogue_series(struct catalogue *c, uint32_t entry)
+{
+    return &c->dicts[CAT_SERIES].entries[entry];
+}
+
+/* The series was created by the transaction under way, so no point of it is stored. */
+static inline bool catalogue_is_new(const struct catalogue *c, uint32_t entry)
+{
+    return entry >= c->mark[CAT_SERIES];
+}
+
+static inline void catalogue_set_last_time(struct catalogue *c, uint32_t entry, int64_t time)
+{
+    struct dict_entry *e = catalogue_series(c, entry);
+
+    if (!catalogue_is_new(c, entry))
+        c->undo[c->n_undo++] = (struct catalogue_undo){&c->dicts[CAT_SERIES], entry, e->note};
+    e->note.series.last_time = time;
+}
+
+#endif

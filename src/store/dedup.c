@@ -1,0 +1,727 @@
+#include "dedup.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A Bloom filter in blocks of one cache line: 128 blocks of 512 bits, 6 bits a key in one of them.
+ * 4,096 keys fill it to 16 bits a key: about one in 500 foreign keys passes. */
+enum {
+    FILTER_BLOCKS = 128,
+    BLOCK_WORDS = 8,
+    FILTER_WORDS = FILTER_BLOCKS * BLOCK_WORDS,
+    FILTER_PROBES = 6
+};
+
+struct dedup_entry {
+    struct dedup_key key;
+    uint64_t hash;
+    int64_t stored_id;       /* 0: not stored */
+    uint32_t first, content; /* the first point of the key, and the one whose values count */
+    bool candidate;          /* may be stored */
+    bool changed;            /* the stored row has other values than content */
+};
+
+struct dedup_candidate {
+    int64_t time;
+    uint32_t entry;
+};
+
+static enum otl_err no_memory(struct otl_error *err)
+{
+    return otl_fail(err, OTL_ENOMEM, "recognise resends: no memory");
+}
+
+/* ---- filters ---- */
+
+static uint64_t key_hash(const struct dedup_key *k)
+{
+    return bytes_hash(bytes_of(k, sizeof(*k)), 0);
+}
+
+static uint64_t *filter_block(uint64_t *filter, uint64_t hash)
+{
+    return filter + (hash % FILTER_BLOCKS) * BLOCK_WORDS;
+}
+
+static void filter_add(uint64_t *filter, uint64_t hash)
+{
+    uint64_t *block = filter_block(filter, hash);
+
+    for (int i = 0; i < FILTER_PROBES; i++) {
+        unsigned bit = (unsigned)(hash >> (7 + 9 * i)) & 511;
+
+        block[bit / 64] |= UINT64_C(1) << (bit % 64);
+    }
+}
+
+static bool filter_may_have(uint64_t *filter, uint64_t hash)
+{
+    const uint64_t *block = filter_block(filter, hash);
+
+    for (int i = 0; i < FILTER_PROBES; i++) {
+        unsigned bit = (unsigned)(hash >> (7 + 9 * i)) & 511;
+
+        if ((block[bit / 64] & (UINT64_C(1) << (bit % 64))) == 0)
+            return false;
+    }
+    return true;
+}
+
+/* An empty filter for segment i, at the cost of the oldest one when there are enough. Without
+ * memory the segment stays without one and is scanned instead. */
+static void filter_new(struct dedup_table *t, uint32_t i)
+{
+    uint64_t *filter = calloc(FILTER_WORDS, sizeof(*filter));
+
+    if (filter == NULL)
+        return;
+    if (t->n_filters == DEDUP_MAX_FILTERS) {
+        struct dedup_segment *oldest = &t->segments[t->filters[t->first_filter]];
+
+        free(oldest->filter);
+        oldest->filter = NULL;
+        t->first_filter = (t->first_filter + 1) % DEDUP_MAX_FILTERS;
+        t->n_filters--;
+    }
+    t->filters[(t->first_filter + t->n_filters) % DEDUP_MAX_FILTERS] = i;
+    t->n_filters++;
+    t->segments[i].filter = filter;
+}
+
+/* ---- segments ---- */
+
+static int64_t segment_number(int64_t id)
+{
+    return (id - 1) >> DEDUP_SEGMENT_BITS;
+}
+
+/* Room for the segments of rows ids more. */
+static bool reserve_segments(struct dedup_table *t, uint64_t rows)
+{
+    uint64_t need = t->n + (rows >> DEDUP_SEGMENT_BITS) + 2;
+    struct dedup_segment *p;
+
+    if (need <= t->cap)
+        return true;
+    need += need / 2;
+    if (need > UINT32_MAX)
+        return false;
+    p = realloc(t->segments, need * sizeof(*p));
+    if (p == NULL)
+        return false;
+    t->segments = p;
+    t->cap = (uint32_t)need;
+    return true;
+}
+
+/* Note one more row. There is room for a segment. */
+static void append_row(struct dedup_table *t, int64_t id, int64_t time)
+{
+    struct dedup_segment *s = t->n == 0 ? NULL : &t->segments[t->n - 1];
+
+    if (s == NULL || segment_number(s->last_id) != segment_number(id)) {
+        t->segments[t->n++] = (struct dedup_segment){id, id, time, time, NULL};
+    } else {
+        s->last_id = id;
+        if (time < s->min_time)
+            s->min_time = time;
+        if (time > s->max_time)
+            s->max_time = time;
+    }
+    t->last_id = id;
+}
+
+static bool is_closed(const struct dedup_table *t, uint32_t i)
+{
+    return i + 1 < t->n ||
+           segment_number(t->segments[i].last_id) != segment_number(t->segments[i].last_id + 1);
+}
+
+/* ---- the latest times, saved ----
+ * For every series of the type that has points, in order of ids: varint of the id's distance from
+ * the one before, then zigzag varint of the time's. */
+
+static void add_varint(struct buf *b, uint64_t v)
+{
+    uint8_t s[10];
+    size_t n = 0;
+
+    while (v >= 0x80) {
+        s[n++] = (uint8_t)(v | 0x80);
+        v >>= 7;
+    }
+    s[n++] = (uint8_t)v;
+    buf_add(b, s, n);
+}
+
+static bool take_varint(struct bytes *in, uint64_t *out)
+{
+    uint64_t v = 0;
+
+    for (unsigned shift = 0; shift < 64 && in->n > 0; shift += 7) {
+        uint8_t c = *in->p++;
+
+        in->n--;
+        v |= (uint64_t)(c & 0x7f) << shift;
+        if (c < 0x80) {
+            *out = v;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void times_encode(const struct dict *series, enum point_kind kind, struct buf *out)
+{
+    uint64_t id = 0, time = 0;
+
+    buf_reset(out);
+    for (uint32_t i = 0; i < series->n; i++) {
+        const struct dict_entry *e = &series->entries[i];
+        uint64_t delta;
+
+        if (e->note.series.kind != (uint32_t)kind || e->note.series.last_time == INT64_MIN)
+            continue;
+        /* Unsigned, so that any two times have a difference. */
+        delta = (uint64_t)e->note.series.last_time - time;
+        add_varint(out, (uint64_t)e->id - id);
+        add_varint(out, delta << 1 ^ (0 - (delta >> 63)));
+        id = (uint64_t)e->id;
+        time = (uint64_t)e->note.series.last_time;
+    }
+}
+
+static void raise_last_time(struct catalogue *cat, int64_t series_id, int64_t time)
+{
+    uint32_t entry = dict_find_id(&cat->dicts[CAT_SERIES], series_id);
+    union dict_note *note;
+
+    if (entry == DICT_NONE)
+        return; /* a row without a series can be the resend of no point */
+    note = &catalogue_series(cat, entry)->note;
+    if (time > note->series.last_time)
+        note->series.last_time = time;
+}
+
+static bool times_decode(struct catalogue *cat, struct bytes in)
+{
+    uint64_t id = 0, time = 0, v;
+
+    while (in.n > 0) {
+        if (!take_varint(&in, &v))
+            return false;
+        id += v;
+        if (!take_varint(&in, &v))
+            return false;
+        time += v >> 1 ^ (0 - (v & 1));
+        raise_last_time(cat, (int64_t)id, (int64_t)time);
+    }
+    return true;
+}
+
+/* ---- reading what is stored ---- */
+
+/* Take in the rows after row id after: those past last_id become segments, all raise last_time. */
+static enum otl_err read_rows(struct dedup *d, enum point_kind kind, int64_t after,
+                              struct otl_error *err)
+{
+    struct dedup_table *t = &d->tables[kind];
+    enum otl_err rc = OTL_OK;
+    int step = sqlite3_bind_int64(t->scan, 1, after + 1);
+
+    if (step == SQLITE_OK)
+        step = sqlite3_bind_int64(t->scan, 2, INT64_MAX);
+    if (step != SQLITE_OK)
+        return db_fail(d->db, step, "read points", err);
+    while ((step = sqlite3_step(t->scan)) == SQLITE_ROW) {
+        int64_t id = sqlite3_column_int64(t->scan, 0);
+        struct dedup_key key = {sqlite3_column_int64(t->scan, 1), sqlite3_column_int64(t->scan, 2),
+                                sqlite3_column_int64(t->scan, 3)};
+
+        raise_last_time(d->cat, key.series_id, key.time);
+        if (id <= t->last_id)
+            continue;
+        if (!reserve_segments(t, 1)) {
+            rc = no_memory(err);
+            break;
+        }
+        append_row(t, id, key.time);
+        if (t->segments[t->n - 1].first_id == id)
+            filter_new(t, t->n - 1);
+        if (t->segments[t->n - 1].filter != NULL)
+            filter_add(t->segments[t->n - 1].filter, key_hash(&key));
+    }
+    if (rc == OTL_OK && step != SQLITE_DONE)
+        rc = db_fail(d->db, step, "read points", err);
+    (void)sqlite3_reset(t->scan);
+    return rc;
+}
+
+static enum otl_err load_segments(struct dedup *d, enum point_kind kind, struct otl_error *err)
+{
+    static const char SQL[] = "SELECT first_id, last_id, min_time, max_time FROM point_segment"
+                              " WHERE type = ? ORDER BY first_id";
+    struct dedup_table *t = &d->tables[kind];
+    struct sqlite3_stmt *st;
+    enum otl_err rc = db_prepare(d->db, SQL, &st, err);
+    int step;
+
+    if (rc != OTL_OK)
+        return rc;
+    step = sqlite3_bind_text(st, 1, point_tables[kind].type, -1, SQLITE_STATIC);
+    while (step == SQLITE_OK || step == SQLITE_ROW) {
+        step = sqlite3_step(st);
+        if (step != SQLITE_ROW)
+            break;
+        if (!reserve_segments(t, 1)) {
+            rc = no_memory(err);
+            break;
+        }
+        t->segments[t->n++] =
+            (struct dedup_segment){sqlite3_column_int64(st, 0), sqlite3_column_int64(st, 1),
+                                   sqlite3_column_int64(st, 2), sqlite3_column_int64(st, 3), NULL};
+        t->last_id = t->segments[t->n - 1].last_id;
+    }
+    if (rc == OTL_OK && step != SQLITE_DONE)
+        rc = db_fail(d->db, step, "read point_segment", err);
+    (void)sqlite3_finalize(st);
+    t->n_persisted = t->n;
+    return rc;
+}
+
+static enum otl_err load_times(struct dedup *d, enum point_kind kind, struct otl_error *err)
+{
+    static const char SQL[] = "SELECT up_to_id, last_times FROM series_last_time WHERE type = ?";
+    struct sqlite3_stmt *st;
+    enum otl_err rc = db_prepare(d->db, SQL, &st, err);
+    int step;
+
+    if (rc != OTL_OK)
+        return rc;
+    step = sqlite3_bind_text(st, 1, point_tables[kind].type, -1, SQLITE_STATIC);
+    if (step == SQLITE_OK)
+        step = sqlite3_step(st);
+    if (step == SQLITE_ROW) {
+        const void *p = sqlite3_column_blob(st, 1);
+        size_t n = p == NULL ? 0 : (size_t)sqlite3_column_bytes(st, 1);
+
+        /* Malformed: what was read is not wrong, only incomplete, and all rows are read again. */
+        if (times_decode(d->cat, bytes_of(p, n)))
+            d->tables[kind].saved_id = sqlite3_column_int64(st, 0);
+    } else if (step != SQLITE_DONE) {
+        rc = db_fail(d->db, step, "read series_last_time", err);
+    }
+    (void)sqlite3_finalize(st);
+    return rc;
+}
+
+enum otl_err dedup_open(struct dedup *d, struct db *db, struct catalogue *cat,
+                        struct otl_error *err)
+{
+    enum otl_err rc;
+
+    d->db = db;
+    d->cat = cat;
+    rc = db_prepare(db,
+                    "INSERT OR REPLACE INTO point_segment(type, first_id, last_id, min_time,"
+                    " max_time) VALUES (?, ?, ?, ?, ?)",
+                    &d->insert_segment, err);
+    if (rc == OTL_OK)
+        rc = db_prepare(db,
+                        "INSERT OR REPLACE INTO series_last_time(type, up_to_id, last_times)"
+                        " VALUES (?, ?, ?)",
+                        &d->save_times, err);
+    for (int k = 0; k < POINT_KINDS && rc == OTL_OK; k++) {
+        struct dedup_table *t = &d->tables[k];
+        char sql[160];
+
+        (void)snprintf(sql, sizeof(sql),
+                       "SELECT id, series_id, time, start_time FROM %s WHERE id BETWEEN ? AND ?"
+                       " ORDER BY id",
+                       point_tables[k].name);
+        rc = db_prepare(db, sql, &t->scan, err);
+        if (rc == OTL_OK)
+            rc = load_segments(d, (enum point_kind)k, err);
+        if (rc == OTL_OK)
+            rc = load_times(d, (enum point_kind)k, err);
+        if (rc == OTL_OK)
+            rc = read_rows(d, (enum point_kind)k,
+                           t->saved_id < t->last_id ? t->saved_id : t->last_id, err);
+    }
+    return rc;
+}
+
+void dedup_close(struct dedup *d)
+{
+    for (int k = 0; k < POINT_KINDS; k++) {
+        struct dedup_table *t = &d->tables[k];
+
+        (void)sqlite3_finalize(t->scan);
+        for (uint32_t i = 0; i < t->n; i++)
+            free(t->segments[i].filter);
+        free(t->segments);
+    }
+    (void)sqlite3_finalize(d->insert_segment);
+    (void)sqlite3_finalize(d->save_times);
+    buf_fini(&d->times);
+    free(d->entries);
+    free(d->slots);
+    free(d->candidates);
+    free(d->plan.insert);
+    free(d->plan.update);
+    memset(d, 0, sizeof(*d));
+}
+
+enum otl_err dedup_refresh(struct dedup *d, struct otl_error *err)
+{
+    enum otl_err rc = OTL_OK;
+
+    for (int k = 0; k < POINT_KINDS && rc == OTL_OK; k++)
+        rc = read_rows(d, (enum point_kind)k, d->tables[k].last_id, err);
+    return rc;
+}
+
+/* ---- transactions ---- */
+
+void dedup_begin(struct dedup *d)
+{
+    for (int k = 0; k < POINT_KINDS; k++) {
+        struct dedup_table *t = &d->tables[k];
+
+        t->before.n = t->n;
+        t->before.n_persisted = t->n_persisted;
+        t->before.last_id = t->last_id;
+        t->before.saved_id = t->saved_id;
+        if (t->n > 0)
+            t->before.last = t->segments[t->n - 1];
+        t->n_appended = 0;
+    }
+}
+
+enum otl_err dedup_append(struct dedup *d, enum point_kind kind, const struct dedup_key *keys,
+                          uint32_t n, struct otl_error *err)
+{
+    struct dedup_table *t = &d->tables[kind];
+
+    if (!reserve_segments(t, n))
+        return no_memory(err);
+    t->appended = keys;
+    t->n_appended = n;
+    t->first_appended = t->last_id + 1;
+    for (uint32_t i = 0; i < n; i++)
+        append_row(t, t->first_appended + i, keys[i].time);
+    return OTL_OK;
+}
+
+static enum otl_err save_times(struct dedup *d, enum point_kind kind, struct otl_error *err)
+{
+    struct dedup_table *t = &d->tables[kind];
+    int rc;
+
+    times_encode(&d->cat->dicts[CAT_SERIES], kind, &d->times);
+    if (d->times.failed)
+        return no_memory(err);
+    rc = sqlite3_bind_text(d->save_times, 1, point_tables[kind].type, -1, SQLITE_STATIC);
+    rc |= sqlite3_bind_int64(d->save_times, 2, t->last_id);
+    rc |= sqlite3_bind_blob64(d->save_times, 3, d->times.p, d->times.n, SQLITE_STATIC);
+    if (rc != SQLITE_OK) {
+        (void)sqlite3_clear_bindings(d->save_times);
+        return otl_fail(err, OTL_EDB, "the latest times of %u series do not fit in a row",
+                        d->cat->dicts[CAT_SERIES].n);
+    }
+    t->saved_id = t->last_id;
+    return db_run(d->db, d->save_times, "save the series' latest times", err);
+}
+
+enum otl_err dedup_persist(struct dedup *d, struct otl_error *err)
+{
+    int64_t due = (int64_t)d->cat->dicts[CAT_SERIES].n * 4;
+    enum otl_err rc = OTL_OK;
+
+    if (due < DEDUP_SAVE_ROWS)
+        due = DEDUP_SAVE_ROWS;
+    for (int k = 0; k < POINT_KINDS && rc == OTL_OK; k++) {
+        struct dedup_table *t = &d->tables[k];
+
+        while (rc == OTL_OK && t->n_persisted < t->n && is_closed(t, t->n_persisted)) {
+            const struct dedup_segment *s = &t->segments[t->n_persisted];
+            struct sqlite3_stmt *st = d->insert_segment;
+            int b = sqlite3_bind_text(st, 1, point_tables[k].type, -1, SQLITE_STATIC);
+
+            b |= sqlite3_bind_int64(st, 2, s->first_id);
+            b |= sqlite3_bind_int64(st, 3, s->last_id);
+            b |= sqlite3_bind_int64(st, 4, s->min_time);
+            b |= sqlite3_bind_int64(st, 5, s->max_time);
+            if (b != SQLITE_OK)
+                return db_fail(d->db, SQLITE_NOMEM, "note a segment", err);
+            rc = db_run(d->db, st, "note a segment", err);
+            t->n_persisted++;
+        }
+        if (rc == OTL_OK && t->last_id - t->saved_id >= due)
+            rc = save_times(d, (enum point_kind)k, err);
+    }
+    return rc;
+}
+
+void dedup_commit(struct dedup *d)
+{
+    for (int k = 0; k < POINT_KINDS; k++) {
+        struct dedup_table *t = &d->tables[k];
+        uint32_t i = t->before.n == 0 ? 0 : t->before.n - 1;
+
+        for (uint32_t j = 0; j < t->n_appended; j++) {
+            int64_t id = t->first_appended + j;
+
+            while (t->segments[i].last_id < id)
+                i++;
+            if (t->segments[i].first_id == id)
+                filter_new(t, i);
+            if (t->segments[i].filter != NULL)
+                filter_add(t->segments[i].filter, key_hash(&t->appended[j]));
+        }
+        t->n_appended = 0;
+    }
+}
+
+void dedup_rollback(struct dedup *d)
+{
+    for (int k = 0; k < POINT_KINDS; k++) {
+        struct dedup_table *t = &d->tables[k];
+
+        /* Segments that the transaction added have no filter yet; the last one before it may have
+         * got one by a scan, of rows that are committed. */
+        t->n = t->before.n;
+        t->n_persisted = t->before.n_persisted;
+        t->last_id = t->before.last_id;
+        t->saved_id = t->before.saved_id;
+        if (t->n > 0) {
+            uint64_t *filter = t->segments[t->n - 1].filter;
+
+            t->segments[t->n - 1] = t->before.last;
+            t->segments[t->n - 1].filter = filter;
+        }
+        t->n_appended = 0;
+    }
+}
+
+/* ---- looking up ---- */
+
+/* Scratch for n points, with the table of keys empty. */
+static bool reserve_points(struct dedup *d, uint32_t n)
+{
+    size_t slots = 16;
+
+    while (slots < (size_t)n * 2)
+        slots *= 2;
+    if (n > d->cap_points) {
+        free(d->entries);
+        free(d->slots);
+        free(d->candidates);
+        free(d->plan.insert);
+        free(d->plan.update);
+        d->entries = malloc(n * sizeof(*d->entries));
+        d->slots = malloc(slots * sizeof(*d->slots));
+        d->candidates = malloc(n * sizeof(*d->candidates));
+        d->plan.insert = malloc(n * sizeof(*d->plan.insert));
+        d->plan.update = malloc(n * sizeof(*d->plan.update));
+        d->cap_points = n;
+        if (d->entries == NULL || d->slots == NULL || d->candidates == NULL ||
+            d->plan.insert == NULL || d->plan.update == NULL) {
+            d->cap_points = 0;
+            return false;
+        }
+    }
+    d->n_slots = slots;
+    memset(d->slots, 0, slots * sizeof(*d->slots));
+    return true;
+}
+
+/* The slot of a key: it holds the key's entry + 1, or 0 when the batch does not have the key. */
+static uint32_t *find_slot(struct dedup *d, const struct dedup_key *key, uint64_t hash)
+{
+    size_t i = (size_t)hash & (d->n_slots - 1);
+
+    while (d->slots[i] != 0) {
+        const struct dedup_entry *e = &d->entries[d->slots[i] - 1];
+
+        if (e->key.time == key->time && e->key.series_id == key->series_id &&
+            e->key.start_time == key->start_time)
+            break;
+        i = (i + 1) & (d->n_slots - 1);
+    }
+    return &d->slots[i];
+}
+
+/* Look for the batch's keys among the rows of one segment; counts keys found for the first time.
+ * The segment gets a filter when it has none. */
+static enum otl_err scan_segment(struct dedup *d, enum point_kind kind, uint32_t segment,
+                                 uint32_t *found, struct otl_error *err)
+{
+    struct dedup_table *t = &d->tables[kind];
+    struct dedup_segment *s = &t->segments[segment];
+    struct sqlite3_stmt *st = t->scan;
+    uint64_t *filter = NULL;
+    enum otl_err rc = OTL_OK;
+    int step = sqlite3_bind_int64(st, 1, s->first_id);
+
+    if (step == SQLITE_OK)
+        step = sqlite3_bind_int64(st, 2, s->last_id);
+    if (step != SQLITE_OK)
+        return db_fail(d->db, step, "look for a resend", err);
+    if (s->filter == NULL) {
+        filter_new(t, segment);
+        filter = s->filter;
+    }
+    while ((step = sqlite3_step(st)) == SQLITE_ROW) {
+        int64_t id = sqlite3_column_int64(st, 0);
+        struct dedup_key key = {sqlite3_column_int64(st, 1), sqlite3_column_int64(st, 2),
+                                sqlite3_column_int64(st, 3)};
+        uint64_t hash = key_hash(&key);
+        uint32_t slot = *find_slot(d, &key, hash);
+
+        if (filter != NULL)
+            filter_add(filter, hash);
+        if (slot == 0 || !d->entries[slot - 1].candidate)
+            continue;
+        /* Were a key stored twice, by another program, the newest row would count. */
+        if (d->entries[slot - 1].stored_id == 0)
+            (*found)++;
+        if (id > d->entries[slot - 1].stored_id)
+            d->entries[slot - 1].stored_id = id;
+    }
+    if (step != SQLITE_DONE) {
+        rc = db_fail(d->db, step, "look for a resend", err);
+        /* The filter lacks rows: one that answers yes to everything is right. */
+        if (filter != NULL)
+            memset(filter, 0xff, FILTER_WORDS * sizeof(*filter));
+    }
+    (void)sqlite3_reset(st);
+    return rc;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct dedup_candidate *x = a, *y = b;
+
+    return (x->time > y->time) - (x->time < y->time);
+}
+
+/* Some candidate that is not found yet may be in the segment. candidates: n, by time. */
+static bool worth_a_scan(const struct dedup *d, const struct dedup_segment *s, uint32_t n)
+{
+    uint32_t lo = 0, hi = n;
+
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+
+        if (d->candidates[mid].time < s->min_time)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    for (; lo < n && d->candidates[lo].time <= s->max_time; lo++) {
+        const struct dedup_entry *e = &d->entries[d->candidates[lo].entry];
+
+        if (e->stored_id == 0 && (s->filter == NULL || filter_may_have(s->filter, e->hash)))
+            return true;
+    }
+    return false;
+}
+
+/* Find the stored rows of the candidates among n entries; newest segments first, because most
+ * resends are recent. */
+static enum otl_err find_stored(struct dedup *d, enum point_kind kind, uint32_t n,
+                                struct otl_error *err)
+{
+    struct dedup_table *t = &d->tables[kind];
+    uint32_t n_candidates = 0, found = 0;
+    enum otl_err rc = OTL_OK;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (d->entries[i].candidate)
+            d->candidates[n_candidates++] = (struct dedup_candidate){d->entries[i].key.time, i};
+    }
+    if (n_candidates == 0)
+        return OTL_OK;
+    qsort(d->candidates, n_candidates, sizeof(*d->candidates), by_time);
+    for (uint32_t i = t->n; i-- > 0 && found < n_candidates && rc == OTL_OK;) {
+        if (worth_a_scan(d, &t->segments[i], n_candidates))
+            rc = scan_segment(d, kind, i, &found, err);
+    }
+    return rc;
+}
+
+/* What point i, whose key is e's, does to what is there before it. */
+static enum otl_err settle(struct dedup *d, struct dedup_entry *e, uint32_t i,
+                           const struct dedup_compare *cmp, struct otl_error *err)
+{
+    bool equal = false;
+    enum otl_err rc;
+
+    if (i == e->first) {
+        if (e->stored_id == 0)
+            return OTL_OK; /* new */
+        rc = cmp->stored(cmp->arg, i, e->stored_id, &equal, err);
+    } else {
+        rc = cmp->points(cmp->arg, e->content, i, &equal, err);
+    }
+    if (rc != OTL_OK)
+        return rc;
+    if (equal) {
+        d->plan.merged++;
+        return OTL_OK;
+    }
+    if (d->plan.replaced++ == 0)
+        d->plan.replaced_example = i;
+    e->content = i;
+    e->changed = true;
+    return OTL_OK;
+}
+
+enum otl_err dedup_resolve(struct dedup *d, enum point_kind kind, const struct dedup_key *keys,
+                           const uint32_t *series, const bool *late, uint32_t n,
+                           const struct dedup_compare *cmp, const struct dedup_plan **out,
+                           struct otl_error *err)
+{
+    struct dedup_plan *plan = &d->plan;
+    uint32_t n_entries = 0;
+    enum otl_err rc;
+
+    if (!reserve_points(d, n))
+        return no_memory(err);
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t hash = key_hash(&keys[i]);
+        uint32_t *slot = find_slot(d, &keys[i], hash);
+
+        if (*slot != 0)
+            continue;
+        d->entries[n_entries] = (struct dedup_entry){
+            .key = keys[i],
+            .hash = hash,
+            .first = i,
+            .content = i,
+            .candidate = late[i] && !catalogue_is_new(d->cat, series[i]),
+        };
+        *slot = ++n_entries;
+    }
+    rc = find_stored(d, kind, n_entries, err);
+    plan->merged = plan->replaced = 0;
+    for (uint32_t i = 0; i < n && rc == OTL_OK; i++) {
+        uint32_t slot = *find_slot(d, &keys[i], key_hash(&keys[i]));
+
+        rc = settle(d, &d->entries[slot - 1], i, cmp, err);
+    }
+    plan->n_insert = plan->n_update = 0;
+    for (uint32_t i = 0; i < n_entries; i++) {
+        const struct dedup_entry *e = &d->entries[i];
+
+        if (e->stored_id == 0)
+            plan->insert[plan->n_insert++] = e->content;
+        else if (e->changed)
+            plan->update[plan->n_update++] = (struct dedup_update){e->stored_id, e->content};
+    }
+    if (rc == OTL_OK)
+        *out = plan;
+    return rc;
+}

@@ -1,0 +1,768 @@
+#include "otlite/store.h"
+
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "batch_source.h"
+#include "catalogue.h"
+#include "dedup.h"
+#include "otlite/attrs.h"
+#include "rows.h"
+#include "schema.h"
+
+enum {
+    PAGE_BYTES = 4096, /* SQLite's default, which our files are made with */
+    /* A file up to this size is checked as a whole at start; it takes well under a second. */
+    QUICK_CHECK_BYTES = 32 << 20,
+    /* Scratch for more points than this is given back after the request. */
+    KEEP_POINTS = 1 << 16,
+    /* The WAL file is cut to this many times checkpoint_pages when SQLite begins it anew. */
+    WAL_LIMIT_FACTOR = 4
+};
+
+/* The statements of one point table. */
+struct point_statements {
+    struct sqlite3_stmt *insert;  /* id and the columns */
+    struct sqlite3_stmt *replace; /* the same, over the row of that id */
+    struct sqlite3_stmt *fetch;   /* columns of the row id */
+};
+
+struct store {
+    struct db db;
+    struct store_opts opts;
+    struct catalogue cat;
+    struct dedup dedup;
+    struct batch_source source;
+    struct sqlite3_stmt *begin, *commit, *data_version;
+    struct point_statements points[POINT_KINDS];
+    struct sqlite3_stmt *insert_numbers; /* all rows of source */
+    struct sqlite3_stmt *insert_exemplar, *delete_exemplars;
+    int64_t seen_version; /* data_version that the memory is as new as */
+    int64_t wal_pages;
+
+    /* Scratch of one request. */
+    struct dedup_key *keys, *new_keys;
+    uint32_t *series;
+    bool *late;
+    struct source_row *rows;
+    size_t cap_points;
+    struct row row, other_row;
+    struct buf text;
+
+    /* The request under way. */
+    const struct batch *batch;
+    enum point_kind kind;
+    struct store_result result;
+    uint64_t replaced;
+    struct bytes replaced_example;
+};
+
+/* ---- the file ---- */
+
+void store_path(struct buf *out, const char *data_dir)
+{
+    size_t n = strlen(data_dir);
+
+    buf_add_str(out, data_dir);
+    buf_add_str(out, n > 0 && data_dir[n - 1] == '/' ? "telemetry.db" : "/telemetry.db");
+}
+
+/* auto_vacuum comes before journal_mode: changing to WAL writes the first page, and then the
+ * setting can no longer be changed. busy_timeout comes first because the others may wait. */
+void store_dsn(struct buf *out, const struct store_opts *o)
+{
+    char timeout[48], cache[48], mmap[48], limit[64];
+    struct buf path = {0};
+    const char *pragmas[] = {timeout,
+                             "auto_vacuum(incremental)",
+                             "journal_mode(WAL)",
+                             o->durability == DURABILITY_FULL ? "synchronous(FULL)"
+                                                              : "synchronous(NORMAL)",
+                             cache,
+                             "temp_store(MEMORY)",
+                             mmap,
+                             "wal_autocheckpoint(0)", /* the writer does it */
+                             limit,
+                             "foreign_keys(ON)",
+                             o->secure_delete ? "secure_delete(ON)" : "secure_delete(OFF)",
+                             NULL};
+
+    (void)snprintf(timeout, sizeof(timeout), "busy_timeout(%" PRId64 ")", o->busy_timeout_ms);
+    (void)snprintf(cache, sizeof(cache), "cache_size(-%" PRId64 ")",
+                   o->cache_bytes / 1024 > 0 ? o->cache_bytes / 1024 : 1);
+    (void)snprintf(mmap, sizeof(mmap), "mmap_size(%" PRId64 ")", o->mmap_bytes);
+    (void)snprintf(limit, sizeof(limit), "journal_size_limit(%" PRId64 ")",
+                   o->checkpoint_pages * WAL_LIMIT_FACTOR * PAGE_BYTES);
+    store_path(&path, o->data_dir);
+    if (path.failed)
+        out->failed = true;
+    db_dsn(out, buf_cstr(&path), pragmas);
+    buf_fini(&path);
+}
+
+int store_schema_version(void)
+{
+    return telemetry_migration_count;
+}
+
+static enum otl_err open_by_opts(struct db *db, const struct store_opts *o, enum db_mode mode,
+                                 struct otl_error *err)
+{
+    struct buf dsn = {0};
+    enum otl_err rc;
+
+    store_dsn(&dsn, o);
+    if (dsn.failed)
+        rc = otl_fail(err, OTL_ENOMEM, "open telemetry.db: no memory");
+    else
+        rc = db_open(db, buf_cstr(&dsn), mode, err);
+    buf_fini(&dsn);
+    return rc;
+}
+
+enum otl_err store_open_reader(struct db *db, const struct store_opts *o, struct otl_error *err)
+{
+    enum otl_err rc = open_by_opts(db, o, DB_READ_ONLY, err);
+
+    if (rc != OTL_OK)
+        return rc;
+    rc = db_check_version(db, TELEMETRY_APPLICATION_ID, telemetry_migration_count, err);
+    if (rc != OTL_OK)
+        db_close(db);
+    return rc;
+}
+
+/* ---- start and end ---- */
+
+static int on_wal(void *arg, sqlite3 *sql, const char *name, int pages)
+{
+    struct store *s = arg;
+
+    (void)sql;
+    (void)name;
+    s->wal_pages = pages;
+    return SQLITE_OK;
+}
+
+static enum otl_err prepare_points(struct store *s, enum point_kind kind, struct otl_error *err)
+{
+    const struct point_table *t = &point_tables[kind];
+    struct point_statements *p = &s->points[kind];
+    char sql[512], marks[2 * ROW_MAX_CELLS + 1];
+    enum otl_err rc;
+
+    for (int i = 0; i < t->n_columns; i++)
+        memcpy(marks + 2 * i, ",?", 3);
+    (void)snprintf(sql, sizeof(sql), "INSERT INTO %s(id,%s) VALUES (?%s)", t->name, t->columns,
+                   marks);
+    rc = db_prepare(&s->db, sql, &p->insert, err);
+    if (rc != OTL_OK)
+        return rc;
+    (void)snprintf(sql, sizeof(sql), "INSERT OR REPLACE INTO %s(id,%s) VALUES (?%s)", t->name,
+                   t->columns, marks);
+    rc = db_prepare(&s->db, sql, &p->replace, err);
+    if (rc != OTL_OK)
+        return rc;
+    (void)snprintf(sql, sizeof(sql), "SELECT %s FROM %s WHERE id = ?", t->columns, t->name);
+    return db_prepare(&s->db, sql, &p->fetch, err);
+}
+
+static enum otl_err prepare_all(struct store *s, struct otl_error *err)
+{
+    const struct {
+        const char *sql;
+        struct sqlite3_stmt **st;
+    } list[] = {
+        {"BEGIN IMMEDIATE", &s->begin},
+        {"COMMIT", &s->commit},
+        {"PRAGMA data_version", &s->data_version},
+        {"INSERT INTO number_point(id, series_id, time, start_time, flags, value)"
+         " SELECT id, series_id, time, start_time, flags, value FROM batch_source",
+         &s->insert_numbers},
+        {"INSERT INTO exemplar(series_id, point_id, time, value, trace_id, span_id, attributes,"
+         " identity) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+         &s->insert_exemplar},
+        {"DELETE FROM exemplar WHERE point_id = ? AND series_id = ?", &s->delete_exemplars},
+    };
+    enum otl_err rc = batch_source_register(&s->db, &s->source, err);
+
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]) && rc == OTL_OK; i++)
+        rc = db_prepare(&s->db, list[i].sql, list[i].st, err);
+    for (int k = 0; k < POINT_KINDS && rc == OTL_OK; k++)
+        rc = prepare_points(s, (enum point_kind)k, err);
+    return rc;
+}
+
+/* Find damage now rather than in the middle of a request, as far as that is quick. */
+static enum otl_err check_pages(struct store *s, struct otl_error *err)
+{
+    struct sqlite3_stmt *st;
+    int64_t pages;
+    enum otl_err rc = db_query_int(&s->db, "PRAGMA page_count", &pages, err);
+    int step;
+
+    if (rc != OTL_OK || pages > QUICK_CHECK_BYTES / PAGE_BYTES)
+        return rc;
+    rc = db_prepare(&s->db, "PRAGMA quick_check(1)", &st, err);
+    if (rc != OTL_OK)
+        return rc;
+    step = sqlite3_step(st);
+    if (step != SQLITE_ROW) {
+        rc = db_fail(&s->db, step, "check it", err);
+    } else {
+        const char *answer = (const char *)sqlite3_column_text(st, 0);
+
+        if (answer == NULL || strcmp(answer, "ok") != 0) {
+            /* Only the last line says what is wrong. */
+            const char *line = answer == NULL ? NULL : strrchr(answer, '\n');
+
+            rc = otl_fail(err, OTL_ECORRUPT,
+                          "it is damaged (%.200s): keep the files, restore a backup",
+                          line != NULL     ? line + 1
+                          : answer != NULL ? answer
+                                           : "no memory");
+        }
+    }
+    (void)sqlite3_finalize(st);
+    return rc;
+}
+
+static enum otl_err read_data_version(struct store *s, int64_t *out, struct otl_error *err)
+{
+    int step = sqlite3_step(s->data_version);
+    enum otl_err rc = OTL_OK;
+
+    if (step == SQLITE_ROW)
+        *out = sqlite3_column_int64(s->data_version, 0);
+    else
+        rc = db_fail(&s->db, step, "read data_version", err);
+    (void)sqlite3_reset(s->data_version);
+    return rc;
+}
+
+/* Everything that is kept in memory, of one snapshot. */
+static enum otl_err read_back(struct store *s, struct otl_error *err)
+{
+    enum otl_err rc = db_exec(&s->db, "BEGIN", err);
+
+    if (rc == OTL_OK)
+        rc = catalogue_load(&s->cat, err);
+    if (rc == OTL_OK)
+        rc = dedup_open(&s->dedup, &s->db, &s->cat, err);
+    if (rc == OTL_OK)
+        rc = read_data_version(s, &s->seen_version, err);
+    if (rc == OTL_OK)
+        rc = db_exec(&s->db, "COMMIT", err);
+    return rc;
+}
+
+enum otl_err store_new(const struct store_opts *o, struct store **out, struct otl_error *err)
+{
+    struct otl_error mine = {0};
+    struct store *s = calloc(1, sizeof(*s));
+    enum otl_err rc;
+
+    if (s == NULL)
+        return otl_fail(err, OTL_ENOMEM, "open telemetry.db: no memory");
+    s->opts = *o;
+    s->opts.data_dir = NULL; /* the caller's, not needed any more */
+    rc = open_by_opts(&s->db, o, DB_READ_WRITE_CREATE, &mine);
+    if (rc == OTL_OK)
+        rc = db_migrate(&s->db, TELEMETRY_APPLICATION_ID, telemetry_migrations,
+                        telemetry_migration_count, &mine);
+    if (rc == OTL_OK)
+        rc = check_pages(s, &mine);
+    if (rc == OTL_OK)
+        rc = prepare_all(s, &mine);
+    if (rc == OTL_OK)
+        rc = catalogue_open(&s->cat, &s->db, &mine);
+    if (rc == OTL_OK)
+        rc = read_back(s, &mine);
+    if (rc != OTL_OK) {
+        size_t n = strlen(s->db.path);
+
+        if (n > 0 && strncmp(mine.msg, s->db.path, n) != 0)
+            (void)otl_wrap(&mine, "%s", s->db.path);
+        if (err != NULL)
+            *err = mine;
+        store_free(s);
+        return rc;
+    }
+    (void)sqlite3_wal_hook(s->db.sql, on_wal, s);
+    *out = s;
+    return OTL_OK;
+}
+
+static void free_scratch(struct store *s)
+{
+    free(s->keys);
+    free(s->new_keys);
+    free(s->series);
+    free(s->late);
+    free(s->rows);
+    s->keys = s->new_keys = NULL;
+    s->series = NULL;
+    s->late = NULL;
+    s->rows = NULL;
+    s->cap_points = 0;
+}
+
+void store_free(struct store *s)
+{
+    if (s == NULL)
+        return;
+    for (int k = 0; k < POINT_KINDS; k++) {
+        (void)sqlite3_finalize(s->points[k].insert);
+        (void)sqlite3_finalize(s->points[k].replace);
+        (void)sqlite3_finalize(s->points[k].fetch);
+    }
+    (void)sqlite3_finalize(s->begin);
+    (void)sqlite3_finalize(s->commit);
+    (void)sqlite3_finalize(s->data_version);
+    (void)sqlite3_finalize(s->insert_numbers);
+    (void)sqlite3_finalize(s->insert_exemplar);
+    (void)sqlite3_finalize(s->delete_exemplars);
+    dedup_close(&s->dedup);
+    catalogue_close(&s->cat);
+    free_scratch(s);
+    row_fini(&s->row);
+    row_fini(&s->other_row);
+    buf_fini(&s->text);
+    db_close(&s->db);
+    free(s);
+}
+
+/* ---- transactions ---- */
+
+/* An error may have ended the transaction by itself (full, I/O, no memory), so look. */
+static void end_transaction(struct store *s)
+{
+    if (!sqlite3_get_autocommit(s->db.sql))
+        (void)sqlite3_exec(s->db.sql, "ROLLBACK", NULL, NULL, NULL);
+}
+
+static enum otl_err begin(struct store *s, int64_t busy_ms, struct otl_error *err)
+{
+    int64_t wait = busy_ms < s->opts.busy_timeout_ms ? busy_ms : s->opts.busy_timeout_ms;
+
+    end_transaction(s); /* in case a ROLLBACK failed */
+    (void)sqlite3_busy_timeout(s->db.sql, wait < 0 ? 0 : wait > INT32_MAX ? INT32_MAX : (int)wait);
+    return db_run(&s->db, s->begin, "begin a transaction", err);
+}
+
+/* Inside the transaction: take in what another process committed since. */
+static enum otl_err catch_up(struct store *s, struct otl_error *err)
+{
+    int64_t version = 0;
+    enum otl_err rc = read_data_version(s, &version, err);
+
+    if (rc != OTL_OK || version == s->seen_version)
+        return rc;
+    rc = catalogue_load(&s->cat, err);
+    if (rc == OTL_OK)
+        rc = dedup_refresh(&s->dedup, err);
+    if (rc == OTL_OK)
+        s->seen_version = version;
+    return rc;
+}
+
+/* ---- points ---- */
+
+static uint32_t count_of(const struct batch *b, enum point_kind kind)
+{
+    switch (kind) {
+    case POINT_NUMBER:
+        return b->n_numbers;
+    case POINT_HISTOGRAM:
+        return b->n_histograms;
+    case POINT_EXPONENTIAL:
+        return b->n_exponentials;
+    case POINT_SUMMARY:
+        return b->n_summaries;
+    case POINT_KINDS:
+        break;
+    }
+    return 0;
+}
+
+static const struct point *point_at(const struct batch *b, enum point_kind kind, uint32_t i)
+{
+    switch (kind) {
+    case POINT_HISTOGRAM:
+        return &b->histograms[i].p;
+    case POINT_EXPONENTIAL:
+        return &b->exponentials[i].p;
+    case POINT_SUMMARY:
+        return &b->summaries[i].p;
+    case POINT_NUMBER:
+    case POINT_KINDS:
+        break;
+    }
+    return &b->numbers[i].p;
+}
+
+static struct bytes metric_name_of(const struct batch *b, enum point_kind kind, uint32_t i)
+{
+    return b->metrics[b->series[point_at(b, kind, i)->series].metric].name;
+}
+
+/* Point i of the kind under way as a row. */
+static enum otl_err encode(struct store *s, uint32_t i, struct row *out, struct otl_error *err)
+{
+    const struct batch *b = s->batch;
+    int64_t series_id = s->keys[i].series_id;
+    int64_t bounds_id = 0;
+    bool ok = false;
+
+    switch (s->kind) {
+    case POINT_NUMBER:
+        ok = row_number(out, series_id, &b->numbers[i]);
+        break;
+    case POINT_HISTOGRAM:
+        if (b->histograms[i].n_counts > 0) {
+            enum otl_err rc = catalogue_bounds(&s->cat, b->histograms[i].bounds,
+                                               b->histograms[i].n_bounds, &bounds_id, err);
+
+            if (rc != OTL_OK)
+                return rc;
+        }
+        ok = row_histogram(out, series_id, &b->histograms[i], bounds_id);
+        break;
+    case POINT_EXPONENTIAL:
+        ok = row_exponential(out, series_id, &b->exponentials[i]);
+        break;
+    case POINT_SUMMARY:
+        ok = row_summary(out, series_id, &b->summaries[i]);
+        break;
+    case POINT_KINDS:
+        break;
+    }
+    return ok ? OTL_OK : otl_fail(err, OTL_ENOMEM, "encode a point: no memory");
+}
+
+static enum otl_err equals_stored(void *arg, uint32_t i, int64_t id, bool *equal,
+                                  struct otl_error *err)
+{
+    struct store *s = arg;
+    struct sqlite3_stmt *st = s->points[s->kind].fetch;
+    enum otl_err rc = encode(s, i, &s->row, err);
+    int step;
+
+    if (rc != OTL_OK)
+        return rc;
+    step = sqlite3_bind_int64(st, 1, id);
+    if (step == SQLITE_OK)
+        step = sqlite3_step(st);
+    if (step == SQLITE_ROW)
+        *equal = row_equals_stored(&s->row, st);
+    else
+        rc = db_fail(&s->db, step == SQLITE_DONE ? SQLITE_CORRUPT : step, "read a point", err);
+    (void)sqlite3_reset(st);
+    return rc;
+}
+
+static enum otl_err equals_point(void *arg, uint32_t i, uint32_t j, bool *equal,
+                                 struct otl_error *err)
+{
+    struct store *s = arg;
+    enum otl_err rc = encode(s, i, &s->row, err);
+
+    if (rc == OTL_OK)
+        rc = encode(s, j, &s->other_row, err);
+    if (rc == OTL_OK)
+        *equal = row_equal(&s->row, &s->other_row);
+    return rc;
+}
+
+static enum otl_err write_row(struct store *s, struct sqlite3_stmt *st, int64_t id, uint32_t i,
+                              struct otl_error *err)
+{
+    enum otl_err rc = encode(s, i, &s->row, err);
+    int b;
+
+    if (rc != OTL_OK)
+        return rc;
+    b = sqlite3_bind_int64(st, 1, id);
+    if (b == SQLITE_OK)
+        b = row_bind(&s->row, st, 2);
+    if (b != SQLITE_OK) {
+        (void)sqlite3_clear_bindings(st);
+        return db_fail(&s->db, b, "bind a point", err);
+    }
+    return db_run(&s->db, st, "insert a point", err);
+}
+
+static enum otl_err write_exemplar(struct store *s, int64_t series_id, int64_t point_id,
+                                   const struct batch_exemplar *e, struct otl_error *err)
+{
+    struct sqlite3_stmt *st = s->insert_exemplar;
+    int b;
+
+    buf_reset(&s->text);
+    attrs_to_json(e->attributes, &s->text);
+    if (s->text.failed)
+        return otl_fail(err, OTL_ENOMEM, "insert an exemplar: no memory");
+    b = sqlite3_bind_int64(st, 1, series_id);
+    b |= sqlite3_bind_int64(st, 2, point_id);
+    b |= sqlite3_bind_int64(st, 3, e->time);
+    b |= bind_value(st, 4, &e->value);
+    if (e->has_trace_id)
+        b |= sqlite3_bind_blob(st, 5, e->trace_id, sizeof(e->trace_id), SQLITE_STATIC);
+    if (e->has_span_id)
+        b |= sqlite3_bind_blob(st, 6, e->span_id, sizeof(e->span_id), SQLITE_STATIC);
+    b |= sqlite3_bind_text64(st, 7, (const char *)s->text.p, s->text.n, SQLITE_STATIC, SQLITE_UTF8);
+    b |= sqlite3_bind_blob64(st, 8, e->attributes.p, e->attributes.n, SQLITE_STATIC);
+    if (b != SQLITE_OK) {
+        (void)sqlite3_clear_bindings(st);
+        return db_fail(&s->db, SQLITE_NOMEM, "bind an exemplar", err);
+    }
+    return db_run(&s->db, st, "insert an exemplar", err);
+}
+
+static enum otl_err write_exemplars(struct store *s, int64_t point_id, uint32_t i,
+                                    struct otl_error *err)
+{
+    const struct point *p = point_at(s->batch, s->kind, i);
+    enum otl_err rc = OTL_OK;
+
+    for (uint32_t j = 0; j < p->n_exemplars && rc == OTL_OK; j++) {
+        rc = write_exemplar(s, s->keys[i].series_id, point_id,
+                            &s->batch->exemplars[p->first_exemplar + j], err);
+        s->result.exemplars++;
+    }
+    return rc;
+}
+
+/* Insert n points as new rows: those of which, or (NULL) the first n. */
+static enum otl_err insert_points(struct store *s, const uint32_t *which, uint32_t n,
+                                  struct otl_error *err)
+{
+    int64_t first_id = dedup_next_id(&s->dedup, s->kind);
+    const struct dedup_key *keys = s->keys;
+    enum otl_err rc = OTL_OK;
+
+    if (n == 0)
+        return OTL_OK;
+    if (which != NULL) {
+        for (uint32_t i = 0; i < n; i++)
+            s->new_keys[i] = s->keys[which[i]];
+        keys = s->new_keys;
+    }
+    if (s->kind == POINT_NUMBER) {
+        for (uint32_t i = 0; i < n; i++)
+            s->rows[i] = (struct source_row){keys[i].series_id,
+                                             &s->batch->numbers[which == NULL ? i : which[i]]};
+        s->source = (struct batch_source){s->rows, n, first_id};
+        rc = db_run(&s->db, s->insert_numbers, "insert points", err);
+        s->source = (struct batch_source){0};
+    } else {
+        for (uint32_t i = 0; i < n && rc == OTL_OK; i++)
+            rc = write_row(s, s->points[s->kind].insert, first_id + i, which == NULL ? i : which[i],
+                           err);
+    }
+    if (s->batch->n_exemplars > 0) {
+        for (uint32_t i = 0; i < n && rc == OTL_OK; i++)
+            rc = write_exemplars(s, first_id + i, which == NULL ? i : which[i], err);
+    }
+    if (rc == OTL_OK)
+        rc = dedup_append(&s->dedup, s->kind, keys, n, err);
+    s->result.stored += n;
+    return rc;
+}
+
+/* Give a stored row the values, and its exemplars, of point i. */
+static enum otl_err replace_point(struct store *s, int64_t id, uint32_t i, struct otl_error *err)
+{
+    enum otl_err rc = write_row(s, s->points[s->kind].replace, id, i, err);
+    int b;
+
+    if (rc != OTL_OK)
+        return rc;
+    b = sqlite3_bind_int64(s->delete_exemplars, 1, id);
+    b |= sqlite3_bind_int64(s->delete_exemplars, 2, s->keys[i].series_id);
+    if (b != SQLITE_OK)
+        return db_fail(&s->db, SQLITE_NOMEM, "bind an exemplar", err);
+    rc = db_run(&s->db, s->delete_exemplars, "delete exemplars", err);
+    return rc == OTL_OK ? write_exemplars(s, id, i, err) : rc;
+}
+
+static enum otl_err apply_plan(struct store *s, const struct dedup_plan *plan,
+                               struct otl_error *err)
+{
+    enum otl_err rc = insert_points(s, plan->insert, plan->n_insert, err);
+
+    for (uint32_t i = 0; i < plan->n_update && rc == OTL_OK; i++)
+        rc = replace_point(s, plan->update[i].id, plan->update[i].point, err);
+    s->result.merged += plan->merged;
+    s->result.replaced += plan->replaced;
+    if (plan->replaced > 0 && s->replaced == 0)
+        s->replaced_example = metric_name_of(s->batch, s->kind, plan->replaced_example);
+    s->replaced += plan->replaced;
+    return rc;
+}
+
+/* All points of one type. */
+static enum otl_err store_kind(struct store *s, enum point_kind kind, struct otl_error *err)
+{
+    const struct dedup_compare cmp = {s, equals_stored, equals_point};
+    const struct dedup_plan *plan;
+    uint32_t n = count_of(s->batch, kind);
+    bool any_late = false;
+    enum otl_err rc;
+
+    s->kind = kind;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct point *p = point_at(s->batch, kind, i);
+        uint32_t entry = s->cat.series[p->series];
+        const struct dict_entry *e = catalogue_series(&s->cat, entry);
+
+        s->keys[i] = (struct dedup_key){e->id, p->time, p->start_time};
+        s->series[i] = entry;
+        s->late[i] = p->time <= e->note.series.last_time;
+        if (s->late[i])
+            any_late = true;
+        else
+            catalogue_set_last_time(&s->cat, entry, p->time);
+    }
+    if (!any_late)
+        return insert_points(s, NULL, n, err);
+    rc = dedup_resolve(&s->dedup, kind, s->keys, s->series, s->late, n, &cmp, &plan, err);
+    return rc == OTL_OK ? apply_plan(s, plan, err) : rc;
+}
+
+/* Scratch for the points of all types: keys are kept apart until the commit. */
+static bool reserve_scratch(struct store *s, size_t n)
+{
+    if (n <= s->cap_points)
+        return true;
+    free_scratch(s);
+    s->keys = malloc(n * sizeof(*s->keys));
+    s->new_keys = malloc(n * sizeof(*s->new_keys));
+    s->series = malloc(n * sizeof(*s->series));
+    s->late = malloc(n * sizeof(*s->late));
+    s->rows = malloc(n * sizeof(*s->rows));
+    if (s->keys == NULL || s->new_keys == NULL || s->series == NULL || s->late == NULL ||
+        s->rows == NULL)
+        return false;
+    s->cap_points = n;
+    return true;
+}
+
+/* Between BEGIN and COMMIT. */
+static enum otl_err write_batch(struct store *s, int64_t project_id, struct otl_error *err)
+{
+    struct dedup_key *keys = s->keys, *new_keys = s->new_keys;
+    enum otl_err rc = catalogue_resolve(&s->cat, project_id, s->batch, err);
+
+    for (int k = 0; k < POINT_KINDS && rc == OTL_OK; k++) {
+        rc = store_kind(s, (enum point_kind)k, err);
+        /* dedup borrows the keys of each type until the end. */
+        s->keys += count_of(s->batch, (enum point_kind)k);
+        s->new_keys += count_of(s->batch, (enum point_kind)k);
+    }
+    s->keys = keys;
+    s->new_keys = new_keys;
+    if (rc == OTL_OK)
+        rc = dedup_persist(&s->dedup, err);
+    if (rc == OTL_OK)
+        rc = db_run(&s->db, s->commit, "commit", err);
+    return rc;
+}
+
+enum otl_err store_batch(struct store *s, int64_t project_id, struct batch *b, int64_t busy_ms,
+                         struct store_result *out, struct otl_error *err)
+{
+    size_t n = (size_t)batch_storable(b);
+    enum otl_err rc;
+
+    s->result = (struct store_result){0};
+    s->replaced = 0;
+    s->batch = b;
+    if (n == 0) {
+        *out = s->result;
+        return OTL_OK;
+    }
+    if (!reserve_scratch(s, n)) {
+        free_scratch(s);
+        return otl_fail(err, OTL_ENOMEM, "store a request of %zu points: no memory", n);
+    }
+    rc = begin(s, busy_ms, err);
+    if (rc == OTL_OK)
+        rc = catch_up(s, err);
+    if (rc == OTL_OK)
+        rc = catalogue_begin(&s->cat, b, err);
+    if (rc != OTL_OK) {
+        end_transaction(s);
+        return rc;
+    }
+    dedup_begin(&s->dedup);
+    rc = write_batch(s, project_id, err);
+    if (rc == OTL_OK) {
+        dedup_commit(&s->dedup);
+        catalogue_commit(&s->cat);
+        if (s->cat.conflicts > 0) {
+            batch_warn(b, WARN_NAME_CONFLICT, s->cat.conflict_example);
+            b->warnings[WARN_NAME_CONFLICT] += s->cat.conflicts - 1;
+        }
+        if (s->replaced > 0) {
+            batch_warn(b, WARN_DUPLICATE_POINT, s->replaced_example);
+            b->warnings[WARN_DUPLICATE_POINT] += s->replaced - 1;
+        }
+        *out = s->result;
+    } else {
+        end_transaction(s);
+        dedup_rollback(&s->dedup);
+        catalogue_rollback(&s->cat);
+    }
+    if (s->cap_points > KEEP_POINTS)
+        free_scratch(s);
+    s->batch = NULL;
+    return rc;
+}
+
+enum otl_err store_probe(struct store *s, int64_t busy_ms, struct otl_error *err)
+{
+    char sql[48];
+    enum otl_err rc = begin(s, busy_ms, err);
+
+    /* Writes page 1 as it is: enough to need the log, and room on the disk. */
+    (void)snprintf(sql, sizeof(sql), "PRAGMA user_version = %d", telemetry_migration_count);
+    if (rc == OTL_OK)
+        rc = db_exec(&s->db, sql, err);
+    if (rc == OTL_OK)
+        rc = db_run(&s->db, s->commit, "commit", err);
+    if (rc != OTL_OK)
+        end_transaction(s);
+    return rc;
+}
+
+/* ---- the log ---- */
+
+int64_t store_wal_pages(const struct store *s)
+{
+    return s->wal_pages;
+}
+
+enum otl_err store_checkpoint(struct store *s, bool truncate, int64_t busy_ms,
+                              struct otl_error *err)
+{
+    int pages = 0, moved = 0, rc;
+
+    (void)sqlite3_busy_timeout(s->db.sql, busy_ms < 0           ? 0
+                                          : busy_ms > INT32_MAX ? INT32_MAX
+                                                                : (int)busy_ms);
+    rc = sqlite3_wal_checkpoint_v2(
+        s->db.sql, NULL, truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE, &pages,
+        &moved);
+    if (rc != SQLITE_OK)
+        return db_fail(&s->db, rc, "checkpoint", err);
+    s->wal_pages = pages < 0 ? 0 : pages;
+    return OTL_OK;
+}
+
+int64_t store_series_count(const struct store *s)
+{
+    return s->cat.dicts[CAT_SERIES].n;
+}
