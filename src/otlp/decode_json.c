@@ -31,7 +31,7 @@ struct decoder {
     struct arena *a;
     struct decode_notes *notes;
     struct otl_error *err;
-    uint32_t value_depth;    /* AnyValue messages around the current place */
+    uint32_t value_depth;    /* arrays and kvlists of a value around the current place */
     ProtobufCMessage *point; /* the data point around the current place, or NULL */
     bool point_bad;          /* it is marked already */
     bool in_exemplar;
@@ -655,7 +655,8 @@ static enum otl_err decode_new(struct decoder *d, const ProtobufCMessageDescript
                                enum json_event event, const struct place *at,
                                ProtobufCMessage **out)
 {
-    bool value = desc == &otlp__any_value__descriptor;
+    bool value =
+        desc == &otlp__array_value__descriptor || desc == &otlp__key_value_list__descriptor;
     bool point = is_point(desc);
     bool exemplar = desc == &otlp__exemplar__descriptor;
     ProtobufCMessage *m;

@@ -32,7 +32,7 @@ struct frame {
     const uint8_t *tag;                  /* where that field starts in the parent */
     const uint8_t *start, *end;          /* the message itself */
     unsigned hint;                       /* index of the field seen last: the next is near */
-    uint32_t values;                     /* AnyValues from the top to here, this one included */
+    uint32_t values; /* arrays and kvlists from the top to here, this included */
 };
 
 struct walk {
@@ -274,7 +274,9 @@ static enum otl_err enter(struct walk *w, const ProtobufCFieldDescriptor *field,
     const struct frame *parent = w->top;
     struct frame *f = w->top + 1;
     const ProtobufCMessageDescriptor *desc = field->descriptor;
-    uint32_t values = parent->values + (desc == &otlp__any_value__descriptor);
+    /* Arrays and kvlists make the levels; a leaf inside the last one allowed is fine. */
+    uint32_t values = parent->values + (desc == &otlp__array_value__descriptor ||
+                                        desc == &otlp__key_value_list__descriptor);
 
     if (values > w->lim->max_value_depth)
         return bad(w, field,

@@ -102,8 +102,8 @@ static void both_encodings_bound_the_depth_alike(void **state)
         enum otl_err want = depth <= 64 ? OTL_OK : OTL_EBADDATA;
         struct buf b = {0};
 
-        /* depth AnyValues in a chain, the innermost empty */
-        for (unsigned i = 1; i < depth; i++) {
+        /* depth arrays, the innermost around an empty value */
+        for (unsigned i = 0; i < depth; i++) {
             pb_wrap(&b, 1);
             pb_wrap(&b, 5);
         }
@@ -117,10 +117,10 @@ static void both_encodings_bound_the_depth_alike(void **state)
         buf_add_str(&b, "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"name\":\"deep\","
                         "\"gauge\":{\"dataPoints\":[{\"timeUnixNano\":\"1790000000000000000\","
                         "\"asDouble\":1,\"attributes\":[{\"key\":\"k\",\"value\":");
-        for (unsigned i = 1; i < depth; i++)
+        for (unsigned i = 0; i < depth; i++)
             buf_add_str(&b, "{\"arrayValue\":{\"values\":[");
         buf_add_str(&b, "{}");
-        for (unsigned i = 1; i < depth; i++)
+        for (unsigned i = 0; i < depth; i++)
             buf_add_str(&b, "]}}");
         buf_add_str(&b, "}]}]}}]}]}]}");
         assert_int_equal(decode(ENCODING_JSON, buf_bytes(&b)), want);

@@ -673,7 +673,7 @@ static void a_bad_number_in_an_exemplar_costs_the_exemplar(void **state)
 
 /* ---- limits ---- */
 
-/* Attribute value of n nested AnyValue messages, as arrays or kvlists. */
+/* An attribute value: a leaf inside n arrays or kvlists. */
 static char *nested(size_t n, bool kvlist)
 {
     static const char *const open[] = {"{\"arrayValue\":{\"values\":[",
@@ -686,10 +686,10 @@ static char *nested(size_t n, bool kvlist)
     at += (size_t)snprintf(
         s, size,
         METRIC_HEAD "{\"gauge\":{\"dataPoints\":[{\"attributes\":[{\"key\":\"k\",\"value\":");
-    for (size_t i = 1; i < n; i++)
+    for (size_t i = 0; i < n; i++)
         at += (size_t)snprintf(s + at, size - at, "%s", open[kvlist]);
     at += (size_t)snprintf(s + at, size - at, "{\"boolValue\":true}");
-    for (size_t i = 1; i < n; i++)
+    for (size_t i = 0; i < n; i++)
         at += (size_t)snprintf(s + at, size - at, "%s", close[kvlist]);
     (void)snprintf(s + at, size - at, "}]}]}}" METRIC_TAIL);
     return s;

@@ -216,11 +216,11 @@ static void knows_packed_varints(void **state)
     buf_fini(&b);
 }
 
-/* A gauge point with one attribute whose value is a chain of that many AnyValues. */
+/* A gauge point with one attribute whose value is a leaf inside that many arrays or kvlists. */
 static void deep_request(struct buf *b, unsigned values, bool lists_of_pairs)
 {
     buf_reset(b);
-    for (unsigned i = 1; i < values; i++) {
+    for (unsigned i = 0; i < values; i++) {
         if (lists_of_pairs) {
             pb_wrap(b, 2); /* KeyValue.value */
             pb_wrap(b, 1); /* KeyValueList.values */
@@ -287,7 +287,7 @@ static void counts_depth_per_branch(void **state)
 
     (void)state;
     /* Many siblings at the limit are not deeper than one. */
-    lim.max_value_depth = 2;
+    lim.max_value_depth = 1;
     for (int i = 0; i < 100; i++)
         pb_str(&b, 1, "\x0a\x01x"); /* ArrayValue.values { string_value: "x" } */
     pb_wrap(&b, 5);
