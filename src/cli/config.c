@@ -288,7 +288,7 @@ static enum otl_err unknown_key(const char *key, const char *where, struct otl_e
         nearest_offer(&n, key, config_rows[i].key);
     return otl_fail(err, OTL_ECONFIG,
                     "%s: there is no setting \"%.80s\"; the nearest one is %s "
-                    "(`otlite check-config` lists all)",
+                    "(`otlite check-config --help` lists all)",
                     where, key, n.best);
 }
 
@@ -335,7 +335,7 @@ static enum otl_err env_set(struct config *c, const char *name, const char *valu
     }
     return otl_fail(err, OTL_ECONFIG,
                     "the environment variable %.80s is no setting; the nearest one is %s "
-                    "(`otlite check-config --markdown` lists all)",
+                    "(`otlite check-config --help` lists all)",
                     name, n.best);
 }
 

@@ -9,6 +9,7 @@
 #include "cli/config_internal.h"
 #include "cli/units.h"
 
+/* " value", or nothing for an empty one, so that no line ends with a blank. */
 static void value_print(const struct config *c, const struct config_row *row, FILE *out)
 {
     const void *field = config_field_const(c, row);
@@ -18,35 +19,42 @@ static void value_print(const struct config *c, const struct config_row *row, FI
     case CONFIG_STRING:
     case CONFIG_ENUM: {
         char *const *s = field;
-        fputs(*s, out);
+
+        if (**s != '\0')
+            fprintf(out, " %s", *s);
         break;
     }
     case CONFIG_LIST: {
         char **const *list = field;
+
         for (size_t i = 0; (*list)[i] != NULL; i++)
-            fprintf(out, "%s%s", i == 0 ? "" : ",", (*list)[i]);
+            fprintf(out, "%s%s", i == 0 ? " " : ",", (*list)[i]);
         break;
     }
     case CONFIG_BOOL: {
         const bool *b = field;
-        fputs(*b ? "true" : "false", out);
+
+        fputs(*b ? " true" : " false", out);
         break;
     }
     case CONFIG_INT: {
         const int64_t *v = field;
-        fprintf(out, "%" PRId64, *v);
+
+        fprintf(out, " %" PRId64, *v);
         break;
     }
     case CONFIG_SIZE: {
         const int64_t *v = field;
+
         size_text(*v, text);
-        fputs(text, out);
+        fprintf(out, " %s", text);
         break;
     }
     case CONFIG_DURATION: {
         const int64_t *v = field;
+
         duration_text(*v, text);
-        fputs(text, out);
+        fprintf(out, " %s", text);
         break;
     }
     }
@@ -55,7 +63,7 @@ static void value_print(const struct config *c, const struct config_row *row, FI
 void config_print(const struct config *c, FILE *out)
 {
     for (size_t i = 0; i < config_row_count; i++) {
-        fprintf(out, "%s = ", config_rows[i].key);
+        fprintf(out, "%s =", config_rows[i].key);
         value_print(c, &config_rows[i], out);
         fputc('\n', out);
     }
@@ -124,11 +132,14 @@ static void wrap_print(const char *help, const char *lead, size_t width, FILE *o
 
 void config_print_help(FILE *out)
 {
-    fputs("Settings (--set KEY=VALUE):\n", out);
+    fputs("Settings, with their defaults: --set KEY=VALUE; in the environment OTLITE_ and the key "
+          "in\n"
+          "capitals, dots as underscores (OTLITE_HTTP_MAX_BODY); in a file KEY = VALUE lines:\n",
+          out);
     for (size_t i = 0; i < config_row_count; i++) {
         const struct config_row *row = &config_rows[i];
 
-        fprintf(out, "  %s = %s   (", row->key, row->def);
+        fprintf(out, "  %s =%s%s   (", row->key, row->def[0] == '\0' ? "" : " ", row->def);
         domain_print(row, out);
         fputs(")\n", out);
         wrap_print(row->help, "      ", 72, out);

@@ -123,10 +123,15 @@ static void help_print(const struct cli_spec *spec)
             help_line(common_flags[i].name, common_flags[i].arg, common_flags[i].help);
     }
     help_line("help", NULL, "print this");
-    if ((spec->common & CLI_CONFIG) != 0) {
+    if (spec->common != 0)
         putchar('\n');
+    /* The whole list only where most settings matter. */
+    if ((spec->common & CLI_LISTEN) != 0)
         config_print_help(stdout);
-    }
+    else if (spec->common != 0)
+        puts("Settings also come from the environment (OTLITE_DATA and so on); 'otlite "
+             "check-config\n"
+             "--help' lists them.");
 }
 
 static size_t own_count(const struct cli_spec *spec)

@@ -142,8 +142,14 @@ size_t word_distance(const char *a, const char *b)
 
 void nearest_offer(struct nearest *n, const char *word, const char *candidate)
 {
-    size_t d = word_distance(word, candidate);
+    size_t d = word_distance(word, candidate), tail_d;
+    const char *dot = strrchr(candidate, '.');
 
+    /* "durability" stands for sqlite.durability: what comes before the dot is easily forgotten. */
+    if (dot != NULL) {
+        tail_d = word_distance(word, dot + 1) + 1;
+        d = tail_d < d ? tail_d : d;
+    }
     if (n->best == NULL || d < n->distance) {
         n->best = candidate;
         n->distance = d;
