@@ -9,13 +9,15 @@
 
 #include <cmocka.h>
 
+#include <glob.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
+#include "otlite/decode.h"
 #include "otlite/export.h"
+#include "otlite/store.h"
 #include "store/schema.h"
 
 /* Canonical attribute sets (attrs.h) as SQL blobs. */
@@ -450,6 +452,195 @@ static void csv_keeps_to_one_project_when_asked(void **state)
     assert_string_equal(b->out, CSV_HEAD "1.0,1000000000,\"\",n,\"\",gauge,{},{},4\r\n");
 }
 
+/* ---- round trip: store, export, store that elsewhere, export again ---- */
+
+static const struct store_opts *opts_of(const char *dir)
+{
+    static struct store_opts o;
+
+    o = (struct store_opts){.data_dir = dir,
+                            .durability = DURABILITY_NORMAL,
+                            .cache_bytes = 1 << 20,
+                            .busy_timeout_ms = 1000,
+                            .checkpoint_pages = 1000};
+    return &o;
+}
+
+static void store_body(struct store *s, enum encoding encoding, struct bytes body)
+{
+    struct decode_limits limits = decode_limits_default;
+    struct otl_error err = {0};
+    struct store_result result;
+    struct arena arena;
+    struct batch batch;
+
+    limits.future_slack_ns = 0;
+    arena_init(&arena, 64 << 20);
+    if (decode_body(encoding, body, &limits, 1, &arena, &batch, &err) != OTL_OK)
+        fail_msg("decode: %s %s", err.field, err.msg);
+    assert_int_equal(batch_rejected(&batch), 0);
+    if (store_batch(s, 1, &batch, 1000, &result, &err) != OTL_OK)
+        fail_msg("store: %s", err.msg);
+    assert_int_equal(result.stored + result.merged, batch_storable(&batch));
+    arena_fini(&arena);
+}
+
+/* Everything in dir as OTLP/JSON; the caller frees it. */
+static char *export_dir(const char *dir)
+{
+    struct otl_error err = {0};
+    struct db db;
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+
+    if (store_open_reader(&db, opts_of(dir), &err) != OTL_OK)
+        fail_msg("open: %s", err.msg);
+    if (export_otlp_json(&db, 0, 7, f, &err) != OTL_OK)
+        fail_msg("export: %s", err.msg);
+    db_close(&db);
+    fclose(f);
+    return text;
+}
+
+static void make_dir(char dir[64])
+{
+    strcpy(dir, "/tmp/otlite-export-XXXXXX");
+    assert_non_null(mkdtemp(dir));
+}
+
+static void remove_dir(const char *dir)
+{
+    char cmd[128];
+
+    snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
+    assert_int_equal(system(cmd), 0);
+}
+
+static struct store *open_store(const char *dir)
+{
+    struct otl_error err = {0};
+    struct store *s;
+
+    if (store_new(opts_of(dir), &s, &err) != OTL_OK)
+        fail_msg("%s", err.msg);
+    return s;
+}
+
+/* What dir holds survives a second trip; the first export, which the caller frees. */
+static char *check_round_trip(const char *dir)
+{
+    char *first = export_dir(dir), *second;
+    char other[64];
+    struct store *s;
+
+    make_dir(other);
+    s = open_store(other);
+    for (char *line = first, *end; (end = strchr(line, '\n')) != NULL; line = end + 1)
+        store_body(s, ENCODING_JSON, bytes_of(line, (size_t)(end - line)));
+    store_free(s);
+    second = export_dir(other);
+    assert_string_equal(first, second);
+    free(second);
+    remove_dir(other);
+    return first;
+}
+
+/* One of each kind in the form that export writes (canonical order of keys, nothing unset), so that
+ * the export must equal it byte for byte. */
+static const char EVERYTHING[] =
+    "{\"resourceMetrics\":[{\"resource\":{\"attributes\":["
+    "{\"key\":\"host.id\",\"value\":{\"stringValue\":\"h\\u0000\\\"\xc3\xa9\"}},"
+    "{\"key\":\"service.name\",\"value\":{\"stringValue\":\"all\"}}],"
+    "\"droppedAttributesCount\":1,\"entityRefs\":[{\"type\":\"host\",\"idKeys\":[\"host.id\"]}]},"
+    "\"scopeMetrics\":[{\"scope\":{\"name\":\"lib\",\"version\":\"1\",\"attributes\":["
+    "{\"key\":\"a\",\"value\":{}},{\"key\":\"b\",\"value\":{\"boolValue\":false}},"
+    "{\"key\":\"c\",\"value\":{\"intValue\":\"-9223372036854775808\"}},"
+    "{\"key\":\"d\",\"value\":{\"doubleValue\":-0.0}},"
+    "{\"key\":\"e\",\"value\":{\"bytesValue\":\"AP8=\"}},"
+    "{\"key\":\"f\",\"value\":{\"arrayValue\":{\"values\":[{\"intValue\":\"1\"},{},"
+    "{\"stringValue\":\"\"}]}}},"
+    "{\"key\":\"g\",\"value\":{\"kvlistValue\":{\"values\":[{\"key\":\"k\",\"value\":"
+    "{\"doubleValue\":\"Infinity\"}}]}}}],\"droppedAttributesCount\":2},\"metrics\":["
+    "{\"name\":\"g\",\"description\":\"d\",\"unit\":\"1\",\"metadata\":[{\"key\":\"k\",\"value\":"
+    "{\"intValue\":\"7\"}}],\"gauge\":{\"dataPoints\":["
+    "{\"timeUnixNano\":\"1\",\"asDouble\":-0.0},"
+    "{\"timeUnixNano\":\"2\",\"asInt\":\"9007199254740993\"},"
+    "{\"timeUnixNano\":\"3\",\"asDouble\":\"NaN\"},"
+    "{\"timeUnixNano\":\"4\",\"startTimeUnixNano\":\"2\",\"flags\":1}]}}]}]}]}\n"
+    "{\"resourceMetrics\":[{\"resource\":{},\"scopeMetrics\":[{\"scope\":{},\"metrics\":["
+    "{\"name\":\"s\",\"sum\":{\"aggregationTemporality\":1,\"dataPoints\":["
+    "{\"timeUnixNano\":\"9223372036854775807\",\"attributes\":[{\"key\":\"x\",\"value\":"
+    "{\"doubleValue\":1.0}}],\"asDouble\":0.1,\"exemplars\":[{\"timeUnixNano\":\"5\","
+    "\"asDouble\":\"-Infinity\",\"traceId\":\"000102030405060708090a0b0c0d0e0f\","
+    "\"spanId\":\"f0f1f2f3f4f5f6f7\",\"filteredAttributes\":[{\"key\":\"u\",\"value\":"
+    "{\"stringValue\":\"v\"}}]}]}]}},"
+    "{\"name\":\"h\",\"histogram\":{\"aggregationTemporality\":2,\"dataPoints\":["
+    "{\"timeUnixNano\":\"1\",\"count\":\"6\",\"sum\":-0.0,\"min\":0.25,\"max\":\"NaN\","
+    "\"bucketCounts\":[\"1\",\"2\",\"3\"],\"explicitBounds\":[-0.5,\"Infinity\"]},"
+    "{\"timeUnixNano\":\"2\",\"count\":\"4\"},"
+    "{\"timeUnixNano\":\"3\",\"count\":\"4\",\"bucketCounts\":[\"4\"]}]}},"
+    "{\"name\":\"e\",\"exponentialHistogram\":{\"aggregationTemporality\":2,\"dataPoints\":["
+    "{\"timeUnixNano\":\"1\",\"count\":\"6\",\"sum\":3.0,\"scale\":-1,\"zeroCount\":\"1\","
+    "\"zeroThreshold\":1e-09,\"positive\":{\"offset\":-3,\"bucketCounts\":[\"2\",\"0\",\"3\"]},"
+    "\"negative\":{\"offset\":0}}]}}]}],\"schemaUrl\":\"https://r\"}]}\n"
+    "{\"resourceMetrics\":[{\"resource\":{},\"scopeMetrics\":[{\"scope\":{\"name\":\"z\"},"
+    "\"metrics\":[{\"name\":\"q\",\"summary\":{\"dataPoints\":["
+    "{\"timeUnixNano\":\"1\",\"count\":\"2\",\"sum\":\"Infinity\",\"quantileValues\":["
+    "{\"quantile\":0.0,\"value\":1.5},{\"quantile\":0.99,\"value\":\"NaN\"}]}]}}],"
+    "\"schemaUrl\":\"https://s\"}],\"schemaUrl\":\"https://r\"}]}\n";
+
+static void brings_back_what_was_ingested_byte_for_byte(void **state)
+{
+    char dir[64];
+    struct store *s;
+    char *out;
+
+    (void)state;
+    make_dir(dir);
+    s = open_store(dir);
+    for (const char *line = EVERYTHING, *end; (end = strchr(line, '\n')) != NULL; line = end + 1)
+        store_body(s, ENCODING_JSON, bytes_of(line, (size_t)(end - line)));
+    store_free(s);
+    out = check_round_trip(dir);
+    assert_string_equal(out, EVERYTHING);
+    free(out);
+    remove_dir(dir);
+}
+
+/* Bodies that real SDKs sent, when the folder with them is there. */
+static void brings_back_what_sdks_sent(void **state)
+{
+    char dir[64];
+    struct store *s;
+    glob_t g;
+
+    (void)state;
+    if (glob("../shared/payloads/*proto.bin", 0, NULL, &g) != 0) {
+        print_message("skipped: there is no ../shared/payloads\n");
+        skip();
+    }
+    make_dir(dir);
+    s = open_store(dir);
+    for (size_t i = 0; i < g.gl_pathc; i++) {
+        FILE *f = fopen(g.gl_pathv[i], "r");
+        char *body = malloc(1 << 20);
+        size_t n;
+
+        assert_non_null(f);
+        assert_non_null(body);
+        n = fread(body, 1, 1 << 20, f);
+        assert_true(feof(f) && n > 0);
+        fclose(f);
+        store_body(s, ENCODING_PROTOBUF, bytes_of(body, n));
+        free(body);
+    }
+    globfree(&g);
+    store_free(s);
+    free(check_round_trip(dir));
+    remove_dir(dir);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -471,6 +662,8 @@ int main(void)
         T(works_inside_a_callers_transaction),
         T(csv_quotes_and_tells_the_special_values_apart),
         T(csv_keeps_to_one_project_when_asked),
+        cmocka_unit_test(brings_back_what_was_ingested_byte_for_byte),
+        cmocka_unit_test(brings_back_what_sdks_sent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
