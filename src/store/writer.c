@@ -1,0 +1,352 @@
+/* The writer thread.
+ *
+ * Invariants (other comments cite them by number):
+ * I1 A job comes back with OTL_OK only after COMMIT returned OK for its batch.
+ * I2 Every job that was submitted is pushed to its handoff exactly once, so its done runs once, on
+ *    the thread that drains the handoff.
+ * I3 From submit to push only the writer touches job and batch; after the push it touches neither.
+ * I4 One request, one transaction: a job's rows are all there or none is.
+ * I5 The bytes and the number of waiting jobs never pass their limits.
+ * I6 Stopping: new jobs are refused, then the waiting ones are finished, then the log is moved into
+ *    the file, then the database is closed.
+ * I7 The catalogue in memory holds committed ids only (store.c undoes it with the transaction).
+ *
+ * All commits and all checkpoints of telemetry.db run on this one thread's connection. Checkpoints
+ * run after the answer went out, so that no request waits for its own. */
+#include "otlite/writer.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "otlite/clock.h"
+#include "otlite/log.h"
+#include "otlite/stats.h"
+
+enum {
+    WAL_FRAME_BYTES = 4096 + 24,
+    /* A log file this many times checkpoint_pages long was held by a reader: cut it. */
+    WAL_GROWN_FACTOR = 4,
+    /* How long a cut may wait for readers; at most once a second. */
+    CUT_WAIT_MS = 10,
+    STOP_WAIT_MS = 2000
+};
+
+struct writer {
+    struct writer_opts opts;
+    pthread_t thread;
+    bool has_thread;
+
+    pthread_mutex_t mu;  /* guards from here to stopping */
+    pthread_cond_t wake; /* todo has a job, or stopping */
+    struct write_job *head, *tail;
+    size_t queued_bytes, queued_jobs; /* of the list */
+    bool stopping;
+
+    /* The writer thread's own. */
+    struct store *store;
+    char *db_path, *wal_path;
+    int64_t next_tick_ns;
+    int64_t checkpointed_pages; /* pages in the log at the last passive checkpoint */
+    struct log_gate failure_gate, log_gate;
+};
+
+/* ---- the queue ---- */
+
+enum otl_err writer_submit(struct writer *w, struct write_job *job, struct otl_error *err)
+{
+    enum otl_err rc = OTL_OK;
+
+    job->next = NULL;
+    job->submitted_ns = clock_mono_ns();
+    (void)pthread_mutex_lock(&w->mu);
+    if (w->stopping) {
+        rc = otl_fail(err, OTL_ESTOPPING, "the daemon is stopping; send again in a moment");
+    } else if (w->queued_jobs >= w->opts.max_queue_jobs ||
+               job->bytes > w->opts.max_queue_bytes - w->queued_bytes) {
+        rc = otl_fail(err, OTL_EBUSY,
+                      "the writer's queue is full (%zu requests, %zu bytes); send again later",
+                      w->queued_jobs, w->queued_bytes);
+    } else {
+        if (w->tail == NULL)
+            w->head = job;
+        else
+            w->tail->next = job;
+        w->tail = job;
+        w->queued_jobs++;
+        w->queued_bytes += job->bytes;
+        STATS_SET(queue_jobs, (int64_t)w->queued_jobs);
+        STATS_SET(queue_bytes, (int64_t)w->queued_bytes);
+        (void)pthread_cond_signal(&w->wake);
+    }
+    (void)pthread_mutex_unlock(&w->mu);
+    return rc;
+}
+
+/* Wait for a job until the next tick. NULL: it is time for the tick, or *end was set because the
+ * queue is empty and stays so. */
+static struct write_job *take_job(struct writer *w, bool *end)
+{
+    struct timespec until = {.tv_sec = (time_t)(w->next_tick_ns / NS_PER_S),
+                             .tv_nsec = (long)(w->next_tick_ns % NS_PER_S)};
+    struct write_job *job;
+    int rc = 0;
+
+    (void)pthread_mutex_lock(&w->mu);
+    while (w->head == NULL && !w->stopping && rc == 0)
+        rc = pthread_cond_timedwait(&w->wake, &w->mu, &until);
+    job = w->head;
+    if (job != NULL) {
+        w->head = job->next;
+        if (w->head == NULL)
+            w->tail = NULL;
+        w->queued_jobs--;
+        w->queued_bytes -= job->bytes;
+        STATS_SET(queue_jobs, (int64_t)w->queued_jobs);
+        STATS_SET(queue_bytes, (int64_t)w->queued_bytes);
+    }
+    *end = job == NULL && w->stopping;
+    (void)pthread_mutex_unlock(&w->mu);
+    return job;
+}
+
+/* ---- one job ---- */
+
+static int64_t time_left_ms(const struct writer *w, const struct write_job *job)
+{
+    return w->opts.max_age_ms - (clock_mono_ns() - job->submitted_ns) / NS_PER_MS;
+}
+
+static int64_t busy_ms(const struct writer *w, const struct write_job *job)
+{
+    int64_t left = time_left_ms(w, job);
+
+    return left < w->opts.store.busy_timeout_ms ? left : w->opts.store.busy_timeout_ms;
+}
+
+static enum otl_err run_batch(struct writer *w, struct write_job *job)
+{
+    int64_t start;
+    enum otl_err rc = OTL_OK;
+
+    if (w->opts.before_batch != NULL)
+        rc = w->opts.before_batch(w->opts.arg, job->project_id, job->batch, &job->err);
+    if (rc != OTL_OK)
+        return rc;
+    start = clock_mono_ns();
+    rc = store_batch(w->store, job->project_id, job->batch, busy_ms(w, job), &job->result,
+                     &job->err);
+    if (rc != OTL_OK) {
+        STATS_ADD(commit_failures, 1);
+        return rc;
+    }
+    stats_observe_commit(clock_mono_ns() - start);
+    STATS_ADD(commits, 1);
+    STATS_ADD(points_stored, job->result.stored);
+    STATS_ADD(points_merged, job->result.merged);
+    STATS_ADD(points_replaced, job->result.replaced);
+    STATS_ADD(exemplars_stored, job->result.exemplars);
+    return OTL_OK;
+}
+
+static void run_job(struct writer *w, struct write_job *job)
+{
+    uint64_t held;
+
+    job->err = (struct otl_error){0};
+    job->result = (struct store_result){0};
+    if (time_left_ms(w, job) < 0)
+        job->rc = otl_fail(&job->err, OTL_ELATE,
+                           "the request waited longer than %lld ms for the writer; send again",
+                           (long long)w->opts.max_age_ms);
+    else if (job->batch == NULL)
+        job->rc = store_probe(w->store, busy_ms(w, job), &job->err);
+    else
+        job->rc = run_batch(w, job);
+    if (job->rc != OTL_OK && log_gate_open(&w->failure_gate, 10 * NS_PER_S, &held))
+        LOG(LOG_ERROR, "writer", job->batch == NULL ? "probe failed" : "request not stored",
+            LOG_S("error", job->err.msg), LOG_I("failures_not_logged", held));
+    handoff_push(job->reply_to, &job->done); /* the caller's again from here (I3) */
+}
+
+/* ---- the log, and what is due every second ---- */
+
+static int64_t file_bytes(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? (int64_t)st.st_size : 0;
+}
+
+/* A passive checkpoint does what it can beside readers. Where it could move everything, SQLite
+ * begins the log anew with the next commit; where a reader held it up, try again when the log has
+ * grown by as much once more, not after every commit. */
+static void checkpoint_if_due(struct writer *w)
+{
+    int64_t pages = store_wal_pages(w->store);
+    struct otl_error err = {0};
+    uint64_t held;
+
+    if (pages < w->checkpointed_pages)
+        w->checkpointed_pages = 0;
+    if (pages - w->checkpointed_pages < w->opts.store.checkpoint_pages)
+        return;
+    w->checkpointed_pages = pages;
+    if (store_checkpoint(w->store, false, 0, &err) == OTL_OK)
+        STATS_ADD(checkpoints, 1);
+    else if (err.code != OTL_ELOCKED && log_gate_open(&w->log_gate, 60 * NS_PER_S, &held))
+        LOG(LOG_ERROR, "writer", "checkpoint failed", LOG_S("error", err.msg));
+}
+
+/* The log file keeps its greatest length until it is cut, and a reader with an old snapshot makes
+ * it grow (S23). */
+static void cut_grown_log(struct writer *w)
+{
+    int64_t bytes = file_bytes(w->wal_path);
+    struct otl_error err = {0};
+    uint64_t held;
+
+    if (bytes <= w->opts.store.checkpoint_pages * WAL_GROWN_FACTOR * WAL_FRAME_BYTES)
+        return;
+    if (store_checkpoint(w->store, true, CUT_WAIT_MS, &err) == OTL_OK) {
+        STATS_ADD(checkpoints, 1);
+        w->checkpointed_pages = 0;
+    } else if (log_gate_open(&w->log_gate, 60 * NS_PER_S, &held)) {
+        LOG(LOG_WARN, "writer",
+            err.code == OTL_ELOCKED ? "the log cannot shrink while a reader holds an old snapshot"
+                                    : "checkpoint failed",
+            LOG_I("wal_bytes", bytes), LOG_S("error", err.msg));
+    }
+}
+
+static void tick_if_due(struct writer *w)
+{
+    int64_t now = clock_mono_ns();
+
+    if (now < w->next_tick_ns)
+        return;
+    w->next_tick_ns = now + NS_PER_S;
+    cut_grown_log(w);
+    STATS_SET(wal_bytes, file_bytes(w->wal_path));
+    STATS_SET(db_bytes, file_bytes(w->db_path));
+    STATS_SET(series, store_series_count(w->store));
+    if (w->opts.tick != NULL)
+        w->opts.tick(w->opts.arg);
+}
+
+static void *writer_main(void *arg)
+{
+    struct writer *w = arg;
+    struct otl_error err = {0};
+    bool end = false;
+
+    while (!end) {
+        struct write_job *job = take_job(w, &end);
+
+        if (job != NULL) {
+            run_job(w, job);
+            checkpoint_if_due(w);
+        }
+        tick_if_due(w);
+    }
+    if (store_checkpoint(w->store, true, STOP_WAIT_MS, &err) != OTL_OK)
+        LOG(LOG_WARN, "writer", "last checkpoint failed; the next start reads the log",
+            LOG_S("error", err.msg));
+    store_free(w->store);
+    w->store = NULL;
+    return NULL;
+}
+
+/* ---- start and stop ---- */
+
+static bool make_paths(struct writer *w)
+{
+    struct buf path = {0};
+
+    store_path(&path, w->opts.store.data_dir);
+    if (!path.failed)
+        w->db_path = strdup(buf_cstr(&path));
+    buf_add_str(&path, "-wal");
+    if (!path.failed)
+        w->wal_path = strdup(buf_cstr(&path));
+    buf_fini(&path);
+    return w->db_path != NULL && w->wal_path != NULL;
+}
+
+static enum otl_err init_lock(struct writer *w, struct otl_error *err)
+{
+    pthread_condattr_t attr;
+    int rc = pthread_condattr_init(&attr);
+
+    if (rc == 0) {
+        rc = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+        if (rc == 0)
+            rc = pthread_cond_init(&w->wake, &attr);
+        (void)pthread_condattr_destroy(&attr);
+    }
+    if (rc != 0)
+        return otl_fail(err, OTL_ESYSTEM, "writer: condition variable: %s", strerror(rc));
+    rc = pthread_mutex_init(&w->mu, NULL);
+    if (rc == 0)
+        return OTL_OK;
+    (void)pthread_cond_destroy(&w->wake);
+    return otl_fail(err, OTL_ESYSTEM, "writer: mutex: %s", strerror(rc));
+}
+
+enum otl_err writer_start(const struct writer_opts *o, struct writer **out, struct otl_error *err)
+{
+    struct writer *w = calloc(1, sizeof(*w));
+    enum otl_err rc;
+    int thread;
+
+    if (w == NULL)
+        return otl_fail(err, OTL_ENOMEM, "writer: no memory");
+    w->opts = *o;
+    rc = init_lock(w, err);
+    if (rc != OTL_OK) {
+        free(w);
+        return rc;
+    }
+    if (!make_paths(w))
+        rc = otl_fail(err, OTL_ENOMEM, "writer: no memory");
+    if (rc == OTL_OK)
+        rc = store_new(&o->store, &w->store, err);
+    if (rc == OTL_OK) {
+        w->next_tick_ns = clock_mono_ns();
+        thread = pthread_create(&w->thread, NULL, writer_main, w);
+        w->has_thread = thread == 0;
+        if (thread != 0)
+            rc = otl_fail(err, OTL_ESYSTEM, "writer: cannot start a thread: %s", strerror(thread));
+    }
+    if (rc == OTL_OK)
+        *out = w;
+    else
+        writer_free(w);
+    return rc;
+}
+
+void writer_stop(struct writer *w)
+{
+    if (!w->has_thread)
+        return;
+    (void)pthread_mutex_lock(&w->mu);
+    w->stopping = true;
+    (void)pthread_cond_signal(&w->wake);
+    (void)pthread_mutex_unlock(&w->mu);
+    (void)pthread_join(w->thread, NULL);
+    w->has_thread = false;
+}
+
+void writer_free(struct writer *w)
+{
+    if (w == NULL)
+        return;
+    store_free(w->store); /* of a writer whose thread did not start */
+    (void)pthread_mutex_destroy(&w->mu);
+    (void)pthread_cond_destroy(&w->wake);
+    free(w->db_path);
+    free(w->wal_path);
+    free(w);
+}
