@@ -8,6 +8,8 @@
 
 #include <dirent.h>
 #include <openssl/evp.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -429,6 +431,49 @@ static void default_project_is_1_and_unknown_ones_are_named(void **state)
     assert_int_equal(state_project(f->st, "nope", &id, &err), OTL_ENOTFOUND);
     assert_non_null(strstr(err.msg, "nope"));
     assert_int_equal(id, 1);
+}
+
+struct auth_loop {
+    struct state *st;
+    const char *token;
+    atomic_bool stop;
+    atomic_bool failed;
+};
+
+static void *auth_loop(void *arg)
+{
+    struct auth_loop *l = arg;
+    struct principal p;
+    struct otl_error err;
+
+    while (!atomic_load(&l->stop)) {
+        if (auth(l->st, l->token, SCOPE_WRITE, &p, &err) != OTL_OK || p.project_id != 1)
+            atomic_store(&l->failed, true);
+    }
+    return NULL;
+}
+
+static void event_loops_may_authenticate_while_tokens_change(void **state)
+{
+    struct fixture *f = *state;
+    char text[STATE_TOKEN_TEXT], other[STATE_TOKEN_TEXT];
+    struct auth_loop loop = {.st = f->st, .token = text};
+    struct otl_error err = {0};
+    pthread_t t[2];
+
+    make_token(f, "default", SCOPE_WRITE, 0, text);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, auth_loop, &loop), 0);
+    for (int i = 0; i < 20; i++) {
+        int64_t id = make_token(f, "other", SCOPE_READ, 0, other);
+
+        ok(state_token_revoke(f->st, id, &err), &err);
+        ok(state_reload(f->st, &err), &err);
+    }
+    atomic_store(&loop.stop, true);
+    for (int i = 0; i < 2; i++)
+        pthread_join(t[i], NULL);
+    assert_false(atomic_load(&loop.failed));
 }
 
 /* ---- the file ---- */
@@ -870,6 +915,7 @@ int main(void)
         CASE(create_refuses_what_makes_no_sense),
         CASE(scopes_are_read_and_written),
         CASE(default_project_is_1_and_unknown_ones_are_named),
+        CASE(event_loops_may_authenticate_while_tokens_change),
         CASE(pragmas_took),
         CASE(newer_file_is_refused),
         CASE(missing_parent_directory_is_named),
