@@ -295,7 +295,7 @@ static void run(struct load *l)
 {
     bool measured = false;
     int64_t now_ns = clock_mono_ns();
-    int64_t deadline_ns;
+    int64_t deadline_ns, due_end_ns;
 
     l->begin_ns = now_ns;
     l->sending = true;
@@ -321,9 +321,12 @@ static void run(struct load *l)
         measure_begin(l);
     }
     l->sending = false;
+    due_end_ns = l->end_ns < now_ns ? l->end_ns : now_ns;
+    if (l->o->rate > 0 && !interrupted)
+        (void)start_due(l, due_end_ns - 1); /* what fell due while we slept to the end */
     measure_end(l, now_ns);
     if (l->o->rate > 0) {
-        while (due_at(l, l->started + l->r->unsent) < l->end_ns)
+        while (due_at(l, l->started + l->r->unsent) < due_end_ns)
             l->r->unsent++;
     }
     deadline_ns = now_ns + l->o->timeout_ns;
