@@ -122,9 +122,10 @@ install: all
 container-test:
 	@deploy/container-test.sh
 
-# docs/configuration.md comes from the option table.
+# docs/configuration.md and deploy/otlite.conf come from the option table.
 docs: $(B)/otlite
 	$(B)/otlite check-config --markdown > docs/configuration.md
+	$(B)/otlite check-config --sample > deploy/otlite.conf
 
 # No include points upward (docs/architecture.md, "Layers").
 lint-deps:
