@@ -105,15 +105,30 @@ static enum otl_err lock_data_dir(const char *dir, int *out_fd, struct otl_error
     return OTL_OK;
 }
 
+/* Once a second, on the writer thread. */
 static void tick(void *arg)
 {
-    struct state *st = arg;
+    struct daemon *d = arg;
     static struct log_gate gate;
     struct otl_error err;
+    char path[4096];
+    struct stat st;
     uint64_t held;
 
-    if (state_refresh(st, &err) != OTL_OK && log_gate_open(&gate, 10 * NS_PER_S, &held))
+    (void)snprintf(path, sizeof(path), "%s/state.db", d->config.data);
+    if (stat(path, &st) == 0)
+        STATS_SET(state_bytes, (int64_t)st.st_size);
+    if (state_refresh(d->state, &err) != OTL_OK && log_gate_open(&gate, 10 * NS_PER_S, &held))
         LOG(LOG_WARN, "state", "cannot read tokens again", LOG_S("error", err.msg));
+}
+
+/* The state.db part of a request, before its telemetry transaction. */
+static enum otl_err before_batch(void *arg, int64_t project_id, const struct batch *b,
+                                 struct otl_error *err)
+{
+    struct daemon *d = arg;
+
+    return state_note_batch(d->state, project_id, b, err);
 }
 
 static void fill_store_opts(const struct config *c, struct store_opts *o)
@@ -137,7 +152,7 @@ static enum otl_err start_storage(struct daemon *d, struct otl_error *err)
         .max_queue_bytes = (size_t)c->queue_max_bytes,
         .max_queue_jobs = (size_t)c->queue_max_requests,
         .max_age_ms = c->queue_max_age,
-        .before_batch = state_note_batch,
+        .before_batch = before_batch,
         .tick = tick,
     };
     enum otl_err rc = state_open(c->data, &d->state, err);
@@ -145,7 +160,7 @@ static enum otl_err start_storage(struct daemon *d, struct otl_error *err)
     if (rc != OTL_OK)
         return rc;
     fill_store_opts(c, &w.store);
-    w.arg = d->state;
+    w.arg = d;
     rc = writer_start(&w, &d->writer, err);
     if (rc != OTL_OK)
         return rc;
@@ -398,10 +413,11 @@ static void daemon_stop(struct daemon *d)
         if (!http_wait_idle(d->http, DRAIN_MS))
             LOG0(LOG_WARN, "serve", "some requests are still open; finishing what is queued");
     }
-    if (d->writer != NULL)
-        writer_stop(d->writer);
+    /* The writer last: as the last connection it takes the -wal and -shm files away. */
     if (d->readers != NULL)
         reader_pool_stop(d->readers);
+    if (d->writer != NULL)
+        writer_stop(d->writer);
     if (d->http != NULL)
         http_stop(d->http, 2000);
     ingest_free(d->ingest);
