@@ -299,14 +299,16 @@ void tree_counts(struct tree *t, Otlp__HistogramDataPoint *p, size_t n, const ui
 {
     p->n_bucket_counts = n;
     p->bucket_counts = tree_alloc(t, n * sizeof(*counts));
-    memcpy(p->bucket_counts, counts, n * sizeof(*counts));
+    if (n > 0)
+        memcpy(p->bucket_counts, counts, n * sizeof(*counts));
 }
 
 void tree_bounds(struct tree *t, Otlp__HistogramDataPoint *p, size_t n, const double *bounds)
 {
     p->n_explicit_bounds = n;
     p->explicit_bounds = tree_alloc(t, n * sizeof(*bounds));
-    memcpy(p->explicit_bounds, bounds, n * sizeof(*bounds));
+    if (n > 0)
+        memcpy(p->explicit_bounds, bounds, n * sizeof(*bounds));
 }
 
 Otlp__Buckets *tree_buckets(struct tree *t, int32_t offset, size_t n, const uint64_t *counts)
