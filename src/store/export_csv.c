@@ -23,7 +23,7 @@ enum {
 };
 
 static const char HEADER[] =
-    "time,time_unix_nano,service_name,metric,unit,type,attributes,resource_attributes,value\r\n";
+    "time,time_unix_nano,service_name,metric,unit,type,attributes,resource_attributes,value\n";
 
 /* CROSS JOIN: points outside, look-ups by primary key inside, so that nothing is sorted or kept. */
 static const char SQL_ROWS[] =
@@ -33,8 +33,9 @@ static const char SQL_ROWS[] =
     " CROSS JOIN resource r ON r.id = c.resource_id WHERE ?1 = 0 OR r.project_id = ?1"
     " ORDER BY p.id";
 
-/* RFC 4180: quotes around what holds a comma, a quote or a line end. Empty text is quoted as well,
- * which tells it from an absent value. */
+/* RFC 4180's quoting: around what holds a comma, a quote or a line end. Empty text is quoted as
+ * well, which tells it from an absent value. Lines end in \n, as the sqlite3 shell's -csv has them:
+ * with \r\n, line tools would take the \r for a part of the value. */
 static void add_text(struct buf *b, struct bytes s)
 {
     bool quote = s.n == 0;
@@ -83,7 +84,7 @@ static void add_row(struct buf *b, sqlite3_stmt *st)
         else
             add_text(b, column_bytes(st, col));
     }
-    buf_add_str(b, "\r\n");
+    buf_add_str(b, "\n");
 }
 
 static enum otl_err write_rows(struct db *db, sqlite3_stmt *st, FILE *out, struct otl_error *err)

@@ -421,7 +421,7 @@ static void works_inside_a_callers_transaction(void **state)
 }
 
 #define CSV_HEAD \
-    "time,time_unix_nano,service_name,metric,unit,type,attributes,resource_attributes,value\r\n"
+    "time,time_unix_nano,service_name,metric,unit,type,attributes,resource_attributes,value\n"
 
 static void csv_quotes_and_tells_the_special_values_apart(void **state)
 {
@@ -435,11 +435,11 @@ static void csv_quotes_and_tells_the_special_values_apart(void **state)
            " (1, 4000000000, 0, 0, x'7ff8000000000000'), (1, 5000000000, 0, 0, -9e999)");
 #define M "web,\"a,\"\"b\"\"\",By,gauge,{},\"{\"\"service.name\"\":\"\"web\"\"}\","
     assert_int_equal(export_csv(&b->db, 0, b->file, &err), OTL_OK);
-    assert_string_equal(b->out, CSV_HEAD "1.5,1500000000," M "1\r\n"
-                                         "2.0,2000000000," M "0.1\r\n"
-                                         "3.0,3000000000," M "\r\n"
-                                         "4.0,4000000000," M "NaN\r\n"
-                                         "5.0,5000000000," M "-Infinity\r\n");
+    assert_string_equal(b->out, CSV_HEAD "1.5,1500000000," M "1\n"
+                                         "2.0,2000000000," M "0.1\n"
+                                         "3.0,3000000000," M "\n"
+                                         "4.0,4000000000," M "NaN\n"
+                                         "5.0,5000000000," M "-Infinity\n");
 }
 
 static void csv_keeps_to_one_project_when_asked(void **state)
@@ -449,7 +449,7 @@ static void csv_keeps_to_one_project_when_asked(void **state)
 
     two_projects(b);
     assert_int_equal(export_csv(&b->db, 2, b->file, &err), OTL_OK);
-    assert_string_equal(b->out, CSV_HEAD "1.0,1000000000,\"\",n,\"\",gauge,{},{},4\r\n");
+    assert_string_equal(b->out, CSV_HEAD "1.0,1000000000,\"\",n,\"\",gauge,{},{},4\n");
 }
 
 /* ---- round trip: store, export, store that elsewhere, export again ---- */
