@@ -135,7 +135,9 @@ static void example_of(struct bytes name, const char *what, char *out, size_t si
 static void describe(const struct batch *b, struct text *t)
 {
     bool rejected[REJECT_COUNT_OF_REASONS] = {false};
-    bool warned[WARN_COUNT_OF_WARNINGS] = {false};
+    /* A metric without data refuses no point and is common in honest requests (S13, M-26): it is
+     * counted in the self-metrics, not told to the sender. */
+    bool warned[WARN_COUNT_OF_WARNINGS] = {[WARN_NO_DATA] = true};
     char example[MAX_EXAMPLE + 48];
     unsigned left_out = 0;
     int i;
