@@ -90,6 +90,8 @@ static enum otl_err copy_one(struct backup *b, const char *name, struct otl_erro
     b->percent = -1;
     b->shown = isatty(STDERR_FILENO) == 1 ? name : NULL;
     rc = backup_database(src, dest, show_progress, b, err);
+    if (rc == OTL_EDB)
+        rc = cli_explain_open(b->config, err);
     if (b->shown != NULL)
         fprintf(stderr, "\r%-40s\r", "");
     if (rc != OTL_OK)

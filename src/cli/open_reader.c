@@ -47,6 +47,21 @@ enum otl_err cli_check_data(const struct config *config, struct otl_error *err)
     return OTL_OK;
 }
 
+/* A database in WAL mode is read through its -shm file, which the daemon has open while it runs.
+ * When none runs, the reader has to make one. */
+enum otl_err cli_explain_open(const struct config *config, struct otl_error *err)
+{
+    char shm[4096];
+
+    if (err->code == OTL_EDB && access(config->data, W_OK) != 0 &&
+        cli_data_path(config, "telemetry.db-shm", shm) && access(shm, R_OK) != 0)
+        (void)otl_wrap(err,
+                       "no daemon runs on %.200s, and to read it then needs the right to write "
+                       "there; run this as the daemon's user, or while the daemon runs",
+                       config->data);
+    return err->code;
+}
+
 /* ATTACH opens with the flags of the main connection, so that this one is read-only as well. */
 static enum otl_err attach_state(struct db *db, const char *path, struct otl_error *err)
 {
@@ -93,7 +108,7 @@ enum otl_err cli_open_reader(const struct config *config, struct db *db, bool *o
     if (rc == OTL_OK)
         rc = store_open_reader(db, &opts, err);
     if (rc != OTL_OK)
-        return rc;
+        return cli_explain_open(config, err);
     *out_state = cli_data_path(config, "state.db", path) && access(path, F_OK) == 0;
     if (*out_state)
         rc = attach_state(db, path, err);

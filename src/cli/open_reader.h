@@ -17,6 +17,10 @@ enum otl_err cli_open_reader(const struct config *config, struct db *db, bool *o
 /* That error alone: is there a telemetry.db, of whatever version? */
 enum otl_err cli_check_data(const struct config *config, struct otl_error *err) OTL_MUSTCHECK;
 
+/* After a database of config->data could not be opened: when the cause is that this user may not
+ * write the directory, put in front of err's message what to do. Returns err->code. */
+enum otl_err cli_explain_open(const struct config *config, struct otl_error *err);
+
 /* config->data + "/" + name into out; false when it does not fit. */
 bool cli_data_path(const struct config *config, const char *name, char out[4096]);
 
