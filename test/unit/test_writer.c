@@ -1,0 +1,472 @@
+/* The writer thread: limits, order, refusal, stopping, and a log that comes down again. */
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "otlite/clock.h"
+#include "otlite/stats.h"
+#include "otlite/writer.h"
+#include "store_fixture.h"
+
+#define T INT64_C(1700000000000000000)
+
+enum { JOBS = 8 };
+
+struct job {
+    struct write_job w; /* first */
+    struct fx *f;
+    int done;
+};
+
+/* Holds the writer inside before_batch while closed, and counts its ticks. */
+static struct {
+    pthread_mutex_t mu;
+    pthread_cond_t cond;
+    bool closed, entered;
+    int ticks;
+    enum otl_err fail;
+} gate = {.mu = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+
+static char *dir;
+static struct writer *w;
+static struct handoff h;
+static struct job jobs[JOBS];
+static struct writer_opts opts;
+static struct otl_error err;
+
+static enum otl_err before_batch(void *arg, int64_t project, const struct batch *b,
+                                 struct otl_error *e)
+{
+    enum otl_err fail;
+
+    (void)arg;
+    (void)project;
+    (void)b;
+    pthread_mutex_lock(&gate.mu);
+    gate.entered = true;
+    pthread_cond_broadcast(&gate.cond);
+    while (gate.closed)
+        pthread_cond_wait(&gate.cond, &gate.mu);
+    fail = gate.fail;
+    pthread_mutex_unlock(&gate.mu);
+    return fail == OTL_OK ? OTL_OK : otl_fail(e, fail, "state.db refused");
+}
+
+static void tick(void *arg)
+{
+    (void)arg;
+    pthread_mutex_lock(&gate.mu);
+    gate.ticks++;
+    pthread_cond_broadcast(&gate.cond);
+    pthread_mutex_unlock(&gate.mu);
+}
+
+static void gate_set(bool closed)
+{
+    pthread_mutex_lock(&gate.mu);
+    gate.closed = closed;
+    gate.entered = false;
+    pthread_cond_broadcast(&gate.cond);
+    pthread_mutex_unlock(&gate.mu);
+}
+
+static void gate_wait_entered(void)
+{
+    pthread_mutex_lock(&gate.mu);
+    while (!gate.entered)
+        pthread_cond_wait(&gate.cond, &gate.mu);
+    pthread_mutex_unlock(&gate.mu);
+}
+
+static void wait_tick(void)
+{
+    int now;
+
+    pthread_mutex_lock(&gate.mu);
+    now = gate.ticks;
+    while (gate.ticks == now)
+        pthread_cond_wait(&gate.cond, &gate.mu);
+    pthread_mutex_unlock(&gate.mu);
+}
+
+static void start(void)
+{
+    if (writer_start(&opts, &w, &err) != OTL_OK)
+        fail_msg("%s", err.msg);
+}
+
+static void job_done(struct handoff_item *item)
+{
+    struct job *j = (struct job *)((char *)item - offsetof(struct write_job, done));
+
+    j->done++;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    dir = fx_dir_new();
+    gate.closed = gate.entered = false;
+    gate.ticks = 0;
+    gate.fail = OTL_OK;
+    opts = (struct writer_opts){.store = fx_opts(dir),
+                                .max_queue_bytes = 1000,
+                                .max_queue_jobs = 100,
+                                .max_age_ms = 60000,
+                                .before_batch = before_batch,
+                                .tick = tick};
+    assert_int_equal(handoff_init(&h, &err), OTL_OK);
+    for (int i = 0; i < JOBS; i++) {
+        struct fx *f = fx_new();
+
+        fx_int(f, fx_metric(f, METRIC_GAUGE, "g", "1"), fx_attrs(f, NULL, NULL), T + i, i);
+        jobs[i] = (struct job){.f = f,
+                               .w = {.reply_to = &h,
+                                     .done.run = job_done,
+                                     .batch = &f->b,
+                                     .project_id = 1,
+                                     .bytes = 100}};
+    }
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (w != NULL) {
+        gate_set(false);
+        writer_stop(w);
+        writer_free(w);
+        w = NULL;
+    }
+    (void)handoff_drain(&h);
+    handoff_fini(&h);
+    for (int i = 0; i < JOBS; i++)
+        fx_free(jobs[i].f);
+    fx_dir_free(dir);
+    return 0;
+}
+
+/* Run what comes back until n jobs have. */
+static void drain(unsigned n)
+{
+    while (n > 0) {
+        struct pollfd p = {.fd = h.fd, .events = POLLIN};
+        unsigned got;
+
+        assert_int_equal(poll(&p, 1, 60000), 1);
+        got = handoff_drain(&h);
+        assert_true(got <= n);
+        n -= got;
+    }
+}
+
+static void submit(int i)
+{
+    assert_int_equal(writer_submit(w, &jobs[i].w, &err), OTL_OK);
+}
+
+static void a_job_that_came_back_well_is_committed(void **state)
+{
+    uint64_t stored = STATS_GET(points_stored), commits = STATS_GET(commits);
+
+    (void)state;
+    start();
+    for (int i = 0; i < JOBS; i++) {
+        submit(i);
+        drain(1);
+        assert_int_equal(jobs[i].w.rc, OTL_OK);
+        assert_int_equal(jobs[i].w.result.stored, 1);
+        assert_int_equal(jobs[i].done, 1);
+        assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_point"), i + 1);
+    }
+    assert_int_equal(STATS_GET(points_stored) - stored, JOBS);
+    assert_int_equal(STATS_GET(commits) - commits, JOBS);
+}
+
+static void jobs_are_done_in_the_order_of_arrival(void **state)
+{
+    (void)state;
+    start();
+    gate_set(true);
+    for (int i = 0; i < JOBS; i++)
+        submit(i);
+    gate_set(false);
+    drain(JOBS);
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_point WHERE value = id - 1"), JOBS);
+}
+
+static void the_queue_refuses_what_passes_its_byte_limit(void **state)
+{
+    (void)state;
+    start();
+    gate_set(true);
+    submit(0);
+    gate_wait_entered(); /* 0 is with the writer, the queue is empty */
+    jobs[1].w.bytes = 600;
+    jobs[2].w.bytes = 401;
+    submit(1);
+    assert_int_equal(writer_submit(w, &jobs[2].w, &err), OTL_EBUSY);
+    jobs[2].w.bytes = 400;
+    submit(2);
+    assert_int_equal(STATS_GET(queue_bytes), 1000);
+    assert_int_equal(STATS_GET(queue_jobs), 2);
+    jobs[3].w.bytes = 1;
+    assert_int_equal(writer_submit(w, &jobs[3].w, &err), OTL_EBUSY);
+    gate_set(false);
+    drain(3);
+    assert_int_equal(STATS_GET(queue_bytes), 0);
+    submit(3); /* there is room again */
+    drain(1);
+    assert_int_equal(jobs[3].w.rc, OTL_OK);
+    jobs[4].w.bytes = 1001; /* never fits */
+    assert_int_equal(writer_submit(w, &jobs[4].w, &err), OTL_EBUSY);
+}
+
+static void the_queue_refuses_what_passes_its_job_limit(void **state)
+{
+    (void)state;
+    opts.max_queue_jobs = 2;
+    start();
+    gate_set(true);
+    submit(0);
+    gate_wait_entered();
+    submit(1);
+    submit(2);
+    assert_int_equal(writer_submit(w, &jobs[3].w, &err), OTL_EBUSY);
+    gate_set(false);
+    drain(3);
+}
+
+static void a_job_that_waited_too_long_is_refused_and_not_stored(void **state)
+{
+    int64_t until;
+
+    (void)state;
+    opts.max_age_ms = 200;
+    start();
+    gate_set(true);
+    submit(0);
+    gate_wait_entered();
+    submit(1);
+    until = clock_mono_ns() + 210 * NS_PER_MS;
+    while (clock_mono_ns() < until)
+        (void)sched_yield();
+    gate_set(false);
+    drain(2);
+    assert_int_equal(jobs[1].w.rc, OTL_ELATE);
+    assert_int_equal(otl_err_http(jobs[1].w.rc), 503);
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_point WHERE value = 1"), 0);
+}
+
+static void what_fails_before_the_batch_fails_the_job(void **state)
+{
+    (void)state;
+    gate.fail = OTL_EFULL;
+    start();
+    submit(0);
+    drain(1);
+    assert_int_equal(jobs[0].w.rc, OTL_EFULL);
+    assert_string_equal(jobs[0].w.err.msg, "state.db refused");
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_point"), 0);
+}
+
+static void another_process_with_the_lock_fails_the_job_and_not_the_next(void **state)
+{
+    uint64_t failures = STATS_GET(commit_failures);
+    char path[4200];
+    sqlite3 *other;
+
+    (void)state;
+    opts.store.busy_timeout_ms = 20;
+    start();
+    snprintf(path, sizeof(path), "%s/telemetry.db", dir);
+    assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    submit(0);
+    drain(1);
+    assert_int_equal(jobs[0].w.rc, OTL_ELOCKED);
+    assert_int_equal(STATS_GET(commit_failures) - failures, 1);
+    assert_int_equal(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(other);
+    submit(0); /* as a sender does */
+    drain(1);
+    assert_int_equal(jobs[0].w.rc, OTL_OK);
+    assert_int_equal(jobs[0].w.result.stored, 1);
+}
+
+static void a_probe_says_whether_a_commit_works(void **state)
+{
+    char path[4200];
+    sqlite3 *other;
+
+    (void)state;
+    opts.store.busy_timeout_ms = 20;
+    start();
+    jobs[0].w.batch = NULL;
+    jobs[0].w.bytes = 0;
+    submit(0);
+    drain(1);
+    assert_int_equal(jobs[0].w.rc, OTL_OK);
+    snprintf(path, sizeof(path), "%s/telemetry.db", dir);
+    assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    submit(0);
+    drain(1);
+    assert_int_equal(jobs[0].w.rc, OTL_ELOCKED);
+    sqlite3_close(other);
+}
+
+static void *stop_writer(void *arg)
+{
+    writer_stop(arg);
+    return NULL;
+}
+
+static void stopping_refuses_new_jobs_and_finishes_the_waiting_ones(void **state)
+{
+    struct write_job probe = {.reply_to = &h, .done.run = job_done, .bytes = 5000};
+    enum otl_err rc;
+    pthread_t t;
+
+    (void)state;
+    start();
+    gate_set(true);
+    for (int i = 0; i < JOBS; i++)
+        submit(i);
+    assert_int_equal(pthread_create(&t, NULL, stop_writer, w), 0);
+    do { /* too large to be queued while it still runs */
+        rc = writer_submit(w, &probe, &err);
+        (void)sched_yield();
+    } while (rc == OTL_EBUSY);
+    assert_int_equal(rc, OTL_ESTOPPING);
+    gate_set(false);
+    pthread_join(t, NULL);
+    assert_int_equal(handoff_drain(&h), JOBS);
+    for (int i = 0; i < JOBS; i++) {
+        assert_int_equal(jobs[i].done, 1);
+        assert_int_equal(jobs[i].w.rc, OTL_OK);
+    }
+    assert_int_equal(writer_submit(w, &jobs[0].w, &err), OTL_ESTOPPING);
+    /* Everything is in the file itself. */
+    {
+        char wal[4200];
+        struct stat st;
+
+        snprintf(wal, sizeof(wal), "%s/telemetry.db-wal", dir);
+        assert_true(stat(wal, &st) != 0 || st.st_size == 0);
+    }
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_point"), JOBS);
+}
+
+static int64_t wal_size(void)
+{
+    char wal[4200];
+    struct stat st;
+
+    snprintf(wal, sizeof(wal), "%s/telemetry.db-wal", dir);
+    return stat(wal, &st) == 0 ? (int64_t)st.st_size : 0;
+}
+
+/* Fill job 0's batch with 400 new points and store them. */
+static void store_many(int round)
+{
+    struct fx *f = jobs[0].f;
+    uint32_t m;
+
+    fx_reset(f);
+    m = fx_metric(f, METRIC_GAUGE, "g", "1");
+    for (int i = 0; i < 400; i++)
+        fx_int(f, m, fx_attrs(f, NULL, NULL), T + round * 1000 + i, i);
+    submit(0);
+    drain(1);
+    assert_int_equal(jobs[0].w.rc, OTL_OK);
+}
+
+static void the_log_stays_near_its_cap(void **state)
+{
+    (void)state;
+    opts.store.checkpoint_pages = 16;
+    start();
+    for (int i = 0; i < 100; i++) {
+        store_many(i);
+        assert_true(wal_size() <= 3 * 16 * 4120);
+    }
+}
+
+static void the_log_comes_down_after_a_reader_left_without_new_traffic(void **state)
+{
+    const int64_t cap = 4 * 16 * 4120;
+    char path[4200];
+    sqlite3 *reader;
+
+    (void)state;
+    opts.store.checkpoint_pages = 16;
+    start();
+    store_many(0);
+    snprintf(path, sizeof(path), "%s/telemetry.db", dir);
+    assert_int_equal(sqlite3_open_v2(path, &reader, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM number_point", NULL, NULL, NULL),
+        SQLITE_OK);
+    for (int i = 1; i < 60; i++)
+        store_many(i);
+    assert_true(wal_size() > cap);
+    wait_tick();
+    assert_true(wal_size() > cap); /* held, and the writer goes on */
+    store_many(60);
+    assert_int_equal(sqlite3_exec(reader, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(reader);
+    wait_tick(); /* may have begun before the reader left */
+    wait_tick();
+    assert_true(wal_size() <= cap);
+    assert_true(STATS_GET(wal_bytes) <= cap);
+    assert_true(STATS_GET(db_bytes) > 0);
+}
+
+static void a_database_that_cannot_be_opened_is_reported_by_start(void **state)
+{
+    char path[4200];
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/telemetry.db", dir);
+    assert_int_equal(mkdir(path, 0755), 0);
+    assert_int_equal(writer_start(&opts, &w, &err), OTL_EDB);
+    assert_non_null(strstr(err.msg, path));
+    assert_null(w);
+    rmdir(path);
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_job_that_came_back_well_is_committed),
+        CASE(jobs_are_done_in_the_order_of_arrival),
+        CASE(the_queue_refuses_what_passes_its_byte_limit),
+        CASE(the_queue_refuses_what_passes_its_job_limit),
+        CASE(a_job_that_waited_too_long_is_refused_and_not_stored),
+        CASE(what_fails_before_the_batch_fails_the_job),
+        CASE(another_process_with_the_lock_fails_the_job_and_not_the_next),
+        CASE(a_probe_says_whether_a_commit_works),
+        CASE(stopping_refuses_new_jobs_and_finishes_the_waiting_ones),
+        CASE(the_log_stays_near_its_cap),
+        CASE(the_log_comes_down_after_a_reader_left_without_new_traffic),
+        CASE(a_database_that_cannot_be_opened_is_reported_by_start),
+    };
+
+    return cmocka_run_group_tests_name("writer", tests, NULL, NULL);
+}
