@@ -227,7 +227,22 @@ static void everything_wrong_at_once_still_fits_and_says_what_is_left_out(void *
     while (p > msg && p[-1] >= '0' && p[-1] <= '9')
         p--;
     assert_int_equal(sscanf(p, "%lu", &left), 1);
-    assert_int_equal(told + left, REJECT_COUNT_OF_REASONS + WARN_COUNT_OF_WARNINGS);
+    /* All but the one that is not told: a metric without data (S13). */
+    assert_int_equal(told + left, REJECT_COUNT_OF_REASONS + WARN_COUNT_OF_WARNINGS - 1);
+}
+
+static void a_metric_without_data_is_a_full_success(void **state)
+{
+    struct buf out = {0};
+
+    (void)state;
+    batch.warnings[WARN_NO_DATA] = 3;
+    batch.warning_example[WARN_NO_DATA] = bytes_str("empty");
+    reply_success(ENCODING_PROTOBUF, &batch, &out);
+    assert_int_equal(out.n, 0);
+    reply_success(ENCODING_JSON, &batch, &out);
+    assert_string_equal(buf_cstr(&out), "{}");
+    buf_fini(&out);
 }
 
 static struct otl_error failure(enum otl_err code, const char *msg, const char *field)
@@ -356,6 +371,7 @@ int main(void)
         CASE(names_from_the_network_are_made_harmless),
         CASE(long_names_are_cut_between_characters),
         CASE(everything_wrong_at_once_still_fits_and_says_what_is_left_out),
+        CASE(a_metric_without_data_is_a_full_success),
         CASE(a_status_in_json),
         CASE(a_status_in_protobuf),
         CASE(codes_say_what_the_http_status_says),
