@@ -545,6 +545,7 @@ static void a_failure_leaves_neither_rows_nor_ids_behind(void **state)
     put();
     assert_int_equal(r.stored, 5);
     assert_int_equal(q("SELECT count(*) FROM points WHERE service_name = 'svc'"), 2);
+    assert_int_equal(q("SELECT max(id) FROM number_point"), 2); /* ids go on where they were */
     put();
     assert_int_equal(r.merged, 5);
 }
