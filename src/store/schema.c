@@ -5,12 +5,12 @@
  * export is made from, so that nothing hangs on JSON's weaker types.
  *
  * A double column may hold three things (docs/schema.md, "Doubles"): REAL, NULL for "absent", and
- * an 8-byte BLOB, big-endian IEEE 754, for NaN, which SQLite cannot store as REAL. Such columns have
- * no declared type: REAL affinity would turn -0.0 into 0.0.
+ * an 8-byte BLOB, big-endian IEEE 754, for NaN, which SQLite cannot store as REAL. Such columns
+ * have no declared type: REAL affinity would turn -0.0 into 0.0.
  *
- * No index on the point tables: it would cost seven eighths of the ingest rate. Rows come in arrival
- * order; point_segment holds the time range of each run of rows, which is how resends and late
- * points are recognised without an index (src/store/dedup.c). */
+ * No index on the point tables: it would cost seven eighths of the ingest rate. Rows come in
+ * arrival order; point_segment holds the time range of each run of rows, which is how resends and
+ * late points are recognised without an index (src/store/dedup.c). */
 static const char V1[] =
     "CREATE TABLE resource ("
     " id INTEGER PRIMARY KEY,"
@@ -134,4 +134,5 @@ static const char V1[] =
     " JOIN resource r ON r.id = c.resource_id;";
 
 const struct db_migration telemetry_migrations[] = {{V1}};
-const int telemetry_migration_count = sizeof(telemetry_migrations) / sizeof(telemetry_migrations[0]);
+const int telemetry_migration_count =
+    sizeof(telemetry_migrations) / sizeof(telemetry_migrations[0]);
