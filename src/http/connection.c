@@ -129,6 +129,13 @@ static int64_t deadline_ms(const struct connection *c)
     return INT64_MAX / NS_PER_MS;
 }
 
+static void sweep_every(struct http_loop *l, int ms)
+{
+    const struct timeval period = {.tv_sec = 0, .tv_usec = ms * 1000};
+
+    (void)event_add(l->sweep, &period);
+}
+
 void listeners_pause(struct http_loop *l, int64_t for_ms)
 {
     static struct log_gate gate;
@@ -138,9 +145,11 @@ void listeners_pause(struct http_loop *l, int64_t for_ms)
     if (l->paused)
         return;
     l->paused = true;
+    /* Look often now: what the sweep releases makes room. */
+    sweep_every(l, PAUSED_SWEEP_MS);
     STATS_ADD(connections_refused, 1);
-    for (unsigned i = 0; i < l->server->n_listen; i++)
-        (void)evconnlistener_disable(l->listeners[i]);
+    for (unsigned i = 0; i < l->n_listeners; i++)
+        (void)evconnlistener_disable(evhttp_bound_socket_get_listener(l->listeners[i]));
     if (log_gate_open(&gate, 10 * NS_PER_S, &held))
         LOG(LOG_WARN, "http",
             for_ms > 0 ? "accepting is paused: out of file descriptors; raise the limit (ulimit -n)"
@@ -154,8 +163,9 @@ static void listeners_resume(struct http_loop *l)
         STATS_GET(connections) >= (int64_t)l->server->opts.max_connections)
         return;
     l->paused = false;
-    for (unsigned i = 0; i < l->server->n_listen; i++)
-        (void)evconnlistener_enable(l->listeners[i]);
+    sweep_every(l, SWEEP_MS);
+    for (unsigned i = 0; i < l->n_listeners; i++)
+        (void)evconnlistener_enable(evhttp_bound_socket_get_listener(l->listeners[i]));
 }
 
 void connection_sweep(evutil_socket_t fd, short what, void *loop)

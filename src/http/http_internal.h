@@ -36,7 +36,7 @@ struct connection {
     int64_t since_ns; /* when the state was entered, monotonic */
 };
 
-enum { CONNECTION_BUCKETS = 4096, SWEEP_MS = 100 };
+enum { CONNECTION_BUCKETS = 4096, SWEEP_MS = 100, PAUSED_SWEEP_MS = 20 };
 
 struct http_loop {
     struct http_server *server;
@@ -45,7 +45,8 @@ struct http_loop {
     bool started;
     struct event_base *base;
     struct evhttp *http;
-    struct evconnlistener **listeners; /* server->n_listen of them */
+    struct evhttp_bound_socket **listeners; /* n_listeners of them; none once stopping */
+    unsigned n_listeners;
     struct event *sweep;
     struct event *wake; /* handoff's fd */
     struct handoff handoff;

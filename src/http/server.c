@@ -94,14 +94,19 @@ static enum otl_err listen_at(const char *text, int *out_fd, unsigned *out_port,
     return OTL_OK;
 }
 
-static void on_accept_error(struct evconnlistener *lev, void *arg)
+/* evhttp takes a listener's callback argument for itself, so the error callback finds its loop by
+ * the thread that it runs on. */
+static _Thread_local struct http_loop *this_loop;
+
+static void on_accept_error(struct evconnlistener *lev, void *evhttp)
 {
     int e = errno;
 
     (void)lev;
+    (void)evhttp;
     /* The listener stays readable while accept fails: polling it would spin (S27). */
     if (e == EMFILE || e == ENFILE || e == ENOBUFS || e == ENOMEM)
-        listeners_pause(arg, 250);
+        listeners_pause(this_loop, PAUSED_SWEEP_MS);
 }
 
 static void on_wake(evutil_socket_t fd, short what, void *arg)
@@ -118,8 +123,10 @@ static void on_stop_accepting(struct handoff_item *item)
     struct http_loop *l =
         (struct http_loop *)(void *)((char *)item - offsetof(struct http_loop, stop_accepting));
 
+    /* Closed, not just ignored: clients shall be refused at once and go elsewhere. */
     for (unsigned i = 0; i < l->server->n_listen; i++)
-        (void)evconnlistener_disable(l->listeners[i]);
+        evhttp_del_accept_socket(l->http, l->listeners[i]);
+    l->n_listeners = 0;
 }
 
 static void on_end(struct handoff_item *item)
@@ -134,26 +141,28 @@ static enum otl_err loop_listen(struct http_loop *l, struct otl_error *err)
 {
     struct http_server *s = l->server;
 
-    l->listeners = calloc(s->n_listen, sizeof(struct evconnlistener *));
+    l->listeners = calloc(s->n_listen, sizeof(struct evhttp_bound_socket *));
     if (l->listeners == NULL)
         return otl_fail(err, OTL_ENOMEM, "http: no memory");
     for (unsigned i = 0; i < s->n_listen; i++) {
         int fd = fcntl(s->listen_fds[i], F_DUPFD_CLOEXEC, 0);
+        struct evconnlistener *lev;
 
         if (fd < 0)
             return otl_fail(err, OTL_ESYSTEM, "http: dup: %s", strerror(errno));
-        l->listeners[i] = evconnlistener_new(l->base, NULL, NULL,
-                                             LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-        if (l->listeners[i] == NULL) {
+        lev = evconnlistener_new(l->base, NULL, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC,
+                                 0, fd);
+        if (lev == NULL) {
             (void)close(fd);
             return otl_fail(err, OTL_ENOMEM, "http: no memory for a listener");
         }
-        if (evhttp_bind_listener(l->http, l->listeners[i]) == NULL) {
-            evconnlistener_free(l->listeners[i]);
-            l->listeners[i] = NULL;
+        l->listeners[i] = evhttp_bind_listener(l->http, lev);
+        if (l->listeners[i] == NULL) {
+            evconnlistener_free(lev);
             return otl_fail(err, OTL_ENOMEM, "http: no memory for a listener");
         }
-        evconnlistener_set_error_cb(l->listeners[i], on_accept_error);
+        evconnlistener_set_error_cb(lev, on_accept_error);
+        l->n_listeners++;
     }
     return OTL_OK;
 }
@@ -209,6 +218,7 @@ static void *loop_main(void *arg)
 {
     struct http_loop *l = arg;
 
+    this_loop = l;
     if (event_base_dispatch(l->base) < 0)
         LOG(LOG_ERROR, "http", "an event loop failed", LOG_I("loop", l->index));
     return NULL;
@@ -302,6 +312,10 @@ void http_stop_accepting(struct http_server *s)
     for (unsigned i = 0; i < s->n_loops; i++) {
         if (s->loops[i].started)
             handoff_push(&s->loops[i].handoff, &s->loops[i].stop_accepting);
+    }
+    for (unsigned i = 0; i < s->n_listen; i++) {
+        (void)close(s->listen_fds[i]);
+        s->listen_fds[i] = -1;
     }
 }
 

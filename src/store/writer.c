@@ -6,10 +6,11 @@
  *    the thread that drains the handoff.
  * I3 From submit to push only the writer touches job and batch; after the push it touches neither.
  * I4 One request, one transaction: a job's rows are all there or none is.
- * I5 The bytes and the number of waiting jobs never pass their limits.
- * I6 Stopping: new jobs are refused, then the waiting ones are finished, then the log is moved into
- *    the file, then the database is closed.
- * I7 The catalogue in memory holds committed ids only (store.c undoes it with the transaction).
+ * I5 The bytes and the number of waiting jobs never pass their limits, except that one job alone
+ * may be larger than the queue: refused, it would be sent again for ever. I6 Stopping: new jobs are
+ * refused, then the waiting ones are finished, then the log is moved into the file, then the
+ * database is closed. I7 The catalogue in memory holds committed ids only (store.c undoes it with
+ * the transaction).
  *
  * All commits and all checkpoints of telemetry.db run on this one thread's connection. Checkpoints
  * run after the answer went out, so that no request waits for its own. */
@@ -65,7 +66,8 @@ enum otl_err writer_submit(struct writer *w, struct write_job *job, struct otl_e
     if (w->stopping) {
         rc = otl_fail(err, OTL_ESTOPPING, "the daemon is stopping; send again in a moment");
     } else if (w->queued_jobs >= w->opts.max_queue_jobs ||
-               job->bytes > w->opts.max_queue_bytes - w->queued_bytes) {
+               (w->queued_bytes > 0 && (w->queued_bytes >= w->opts.max_queue_bytes ||
+                                        job->bytes > w->opts.max_queue_bytes - w->queued_bytes))) {
         rc = otl_fail(err, OTL_EBUSY,
                       "the writer's queue is full (%zu requests, %zu bytes); send again later",
                       w->queued_jobs, w->queued_bytes);

@@ -231,8 +231,23 @@ static void the_queue_refuses_what_passes_its_byte_limit(void **state)
     submit(3); /* there is room again */
     drain(1);
     assert_int_equal(jobs[3].w.rc, OTL_OK);
-    jobs[4].w.bytes = 1001; /* never fits */
-    assert_int_equal(writer_submit(w, &jobs[4].w, &err), OTL_EBUSY);
+}
+
+/* Refused, it would be sent again for ever. */
+static void a_job_larger_than_the_queue_is_taken_when_it_is_alone(void **state)
+{
+    (void)state;
+    start();
+    gate_set(true);
+    submit(0);
+    gate_wait_entered(); /* 0 is with the writer, the queue is empty */
+    jobs[1].w.bytes = 1001;
+    submit(1);
+    jobs[2].w.bytes = 1;
+    assert_int_equal(writer_submit(w, &jobs[2].w, &err), OTL_EBUSY);
+    gate_set(false);
+    drain(2);
+    assert_int_equal(jobs[1].w.rc, OTL_OK);
 }
 
 static void the_queue_refuses_what_passes_its_job_limit(void **state)
@@ -457,6 +472,7 @@ int main(void)
         CASE(a_job_that_came_back_well_is_committed),
         CASE(jobs_are_done_in_the_order_of_arrival),
         CASE(the_queue_refuses_what_passes_its_byte_limit),
+        CASE(a_job_larger_than_the_queue_is_taken_when_it_is_alone),
         CASE(the_queue_refuses_what_passes_its_job_limit),
         CASE(a_job_that_waited_too_long_is_refused_and_not_stored),
         CASE(what_fails_before_the_batch_fails_the_job),
