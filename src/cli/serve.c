@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ struct daemon {
     struct config config;
     int lock_fd;
     struct state *state;
+    struct state *_Atomic ticking; /* the same, once it is open; for the writer thread */
     struct writer *writer;
     struct reader_pool *readers;
     struct http_server *http;
@@ -112,13 +114,16 @@ static void tick(void *arg)
     static struct log_gate gate;
     struct otl_error err;
     char path[4096];
+    struct state *state = atomic_load(&d->ticking);
     struct stat st;
     uint64_t held;
 
+    if (state == NULL)
+        return;
     (void)snprintf(path, sizeof(path), "%s/state.db", d->config.data);
     if (stat(path, &st) == 0)
         STATS_SET(state_bytes, (int64_t)st.st_size);
-    if (state_refresh(d->state, &err) != OTL_OK && log_gate_open(&gate, 10 * NS_PER_S, &held))
+    if (state_refresh(state, &err) != OTL_OK && log_gate_open(&gate, 10 * NS_PER_S, &held))
         LOG(LOG_WARN, "state", "cannot read tokens again", LOG_S("error", err.msg));
 }
 
@@ -155,15 +160,18 @@ static enum otl_err start_storage(struct daemon *d, struct otl_error *err)
         .before_batch = before_batch,
         .tick = tick,
     };
-    enum otl_err rc = state_open(c->data, &d->state, err);
+    enum otl_err rc;
 
-    if (rc != OTL_OK)
-        return rc;
+    /* telemetry.db first: it is the one more likely to be refused, and then state.db stays as it
+     * is. The writer has nothing to do before HTTP is served. */
     fill_store_opts(c, &w.store);
     w.arg = d;
     rc = writer_start(&w, &d->writer, err);
+    if (rc == OTL_OK)
+        rc = state_open(c->data, &d->state, err);
     if (rc != OTL_OK)
         return rc;
+    atomic_store(&d->ticking, d->state);
     return reader_pool_start(&w.store, READ_QUEUE, &d->readers, err);
 }
 
