@@ -10,7 +10,7 @@ const { dump, numbers } = require('./lib/dump');
 const { everything } = require('./lib/everything');
 const { Otlite, SAN, SHARED, SLOW, Shell, cli, cliOk, sleep, sqlite3, tempDir, until } =
     require('./lib/otlite');
-const { encode, gauge, histogram, now, point, request } = require('./lib/otlp');
+const { encode, gauge, histogram, now, point, readPartial, request } = require('./lib/otlp');
 
 const TIMEOUT = { timeout: 280000 };
 const ROUNDS = SAN ? 10 : 50;
@@ -347,7 +347,7 @@ test('round trip: exported OTLP/JSON, ingested into an empty directory, exports 
             const r = await b.postJson(line);
 
             assert.equal(r.status, 200, r.text);
-            assert.equal(r.text, '{}', 'nothing of an export is refused');
+            assert.equal((readPartial(r) || { rejected: 0 }).rejected, 0, r.text);
         }
         const again = await cliOk(['export', '--data', b.dir, '--format', 'otlp-json']);
 

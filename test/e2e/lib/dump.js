@@ -15,7 +15,10 @@ const JOIN =
     ' JOIN series s ON s.id = p.series_id JOIN metric m ON m.id = s.metric_id' +
     ' JOIN scope c ON c.id = m.scope_id JOIN resource r ON r.id = c.resource_id';
 const POINT = 'CAST(p.time AS TEXT) AS time, CAST(p.start_time AS TEXT) AS start_time, p.flags';
-const Q = (...columns) => columns.map((c) => `quote(p.${c}) AS ${c}`).join(', ');
+/* quote() loses the sign of -0.0; atan2 sees it. */
+const Q = (...columns) => columns.map((c) =>
+    `CASE WHEN typeof(p.${c}) = 'real' AND p.${c} = 0 AND atan2(p.${c}, -1) < 0 THEN '-0.0'` +
+    ` ELSE quote(p.${c}) END AS ${c}`).join(', ');
 
 const TABLES = {
     number_point: Q('value'),
@@ -52,8 +55,7 @@ async function dump(dir, where = '1') {
 /* Points of one metric with their values, for checks by hand: ordered by time, then attributes. */
 function numbers(dir, metric) {
     return sql(dir, 'SELECT s.attributes, CAST(p.time AS TEXT) AS time,' +
-        ' CAST(p.start_time AS TEXT) AS start, p.flags, quote(p.value) AS value,' +
-        ' typeof(p.value) AS kind' +
+        ' CAST(p.start_time AS TEXT) AS start, p.flags, typeof(p.value) AS kind, ' + Q('value') +
         ` FROM number_point p${JOIN} WHERE m.name = '${metric.replace(/'/g, "''")}'` +
         ' ORDER BY p.time, s.attributes');
 }
@@ -75,6 +77,9 @@ function unquote(text) {
     if (text[0] === "'")
         return JSON.parse(text.slice(1, -1).replace(/''/g, "'"), (k, v) =>
             v === 'NaN' ? NaN : v === 'Infinity' ? Infinity : v === '-Infinity' ? -Infinity : v);
+    /* Infinity, as SQLite before and after 3.41 writes it. */
+    if (/^-?(Inf|9\.0e\+999)$/.test(text))
+        return text[0] === '-' ? -Infinity : Infinity;
     if (/^-?\d+$/.test(text))
         return BigInt(text);
     if (!/^-?[\d.]+(e[-+]?\d+)?$/i.test(text))

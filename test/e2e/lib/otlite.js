@@ -374,5 +374,6 @@ async function until(what, fn, ms = 10000 * SLOW) {
 }
 
 module.exports = {
-    BIN, REPO, SAN, SHARED, SLOW, Otlite, Shell, cli, cliOk, sleep, sql, sqlite3, tail, tempDir, until,
+    BIN, REPO, SAN, SHARED, SLOW, Otlite, Shell, cleanEnv, cli, cliOk, sleep, sql, sqlite3, tail,
+    tempDir, until,
 };
