@@ -13,6 +13,9 @@ DESTDIR ?=
 SAN     ?=
 WERROR  ?=
 
+# The inner makes compile on all cores; the outer one stays in order, since apt-get has one lock.
+JOBS := -j$(shell nproc)
+
 comma := ,
 B := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 
@@ -56,7 +59,7 @@ BENCH_OBJ := $(BENCH_SRC:%.c=$(B)/%.o)
 .DELETE_ON_ERROR:
 
 all: deps-build
-	@$(MAKE) --no-print-directory $(B)/otlite
+	@$(MAKE) $(JOBS) --no-print-directory $(B)/otlite
 
 # Installs packages only when something is missing.
 deps-build:
@@ -107,11 +110,11 @@ unit: $(UNIT_BIN)
 bench-bin: $(B)/otlite-bench
 
 test: deps-build deps-test
-	@$(MAKE) --no-print-directory $(B)/otlite $(B)/otlite-bench unit
+	@$(MAKE) $(JOBS) --no-print-directory $(B)/otlite $(B)/otlite-bench unit
 	@B=$(B) SAN=$(SAN) test/run.sh
 
 bench: deps-build
-	@$(MAKE) --no-print-directory $(B)/otlite $(B)/otlite-bench
+	@$(MAKE) $(JOBS) --no-print-directory $(B)/otlite $(B)/otlite-bench
 	@B=$(B) bench/run.sh
 
 install: all
