@@ -503,4 +503,4 @@ static int serve(int argc, char **argv)
     return status;
 }
 
-const struct cli_command cli_serve = {"serve", "take metrics over HTTP and store them", serve};
+const struct cli_command cli_serve = {"serve", "Take metrics over HTTP and store them", serve};
