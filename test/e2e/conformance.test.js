@@ -1,6 +1,7 @@
 'use strict';
 /* Keeps docs/conformance.md honest: every test that it names exists, every rule has a row, every
- * default that it gives is that of docs/configuration.md. Then the rules and test vectors that have no better place. */
+ * default that it gives is that of docs/configuration.md. Then the rules and test vectors that have no
+ * better place. */
 const test = require('node:test');
 const assert = require('node:assert/strict');
 const fs = require('node:fs');
@@ -104,9 +105,10 @@ test('the page: settings and defaults are those of docs/configuration.md', () =>
     const text = fs.readFileSync(path.join(REPO, 'docs', 'configuration.md'), 'utf8');
     const settings = new Map([...text.matchAll(/^\| `([a-z._]+)` \| `?([^|`]*)`? \|/gm)]
         .map((m) => [m[1], m[2]]));
+    const span = /`((?:http|otlp|queue|cors|sqlite)\.[a-z_]+)(?: = ([^`]+))?`/g;
     let defaults = 0;
 
-    for (const [, key, value] of PAGE.matchAll(/`((?:http|otlp|queue|cors|sqlite)\.[a-z_]+)(?: = ([^`]+))?`/g)) {
+    for (const [, key, value] of PAGE.matchAll(span)) {
         assert.ok(settings.has(key), `${key} is a setting`);
         if (value !== undefined) {
             assert.equal(settings.get(key), value, key);
@@ -169,7 +171,8 @@ test('L-3 an absolute request target is served by its path, and the connection e
 test('vector 5: every status that otlite gives, in both encodings, has a body that decodes', TIMEOUT,
     async (t) => {
         const dir = tempDir();
-        const token = async (scope) => (await cliOk(['token', 'create', '--data', dir, '--scope', scope])).trim();
+        const token = async (scope) =>
+            (await cliOk(['token', 'create', '--data', dir, '--scope', scope])).trim();
         const write = { authorization: `Bearer ${await token('write')}` };
         const read = { authorization: `Bearer ${await token('read')}` };
         const d = await start(t, { 'http.max_body': '64K', 'queue.max_age': '100ms' }, { dir, ready: false });
@@ -274,8 +277,8 @@ test('J-23 scale and offset are checked with the point, dropped counts with the 
         assert.deepEqual((await points(d.dir, 'exponential_histogram_point', 'j23'))
             .map((x) => Number(x.scale)), [-3]);
         for (const n of ['-1', '4294967296', '1.5'])
-            assert.equal((await d.postJson(`{"resourceMetrics":[{"resource":{"droppedAttributesCount":${n}}}]}`))
-                .status, 400, n);
+            assert.equal((await d.postJson('{"resourceMetrics":[{"resource":' +
+                `{"droppedAttributesCount":${n}}}]}`)).status, 400, n);
     });
 
 /* --- chapter 3 --- */
@@ -414,7 +417,8 @@ test('vector 7: values nested 64, 65, 5,000 and 1,000,000 deep, as arrays and as
         for (const [levels, status] of [[64, 200], [65, 400], [5000, 400], [1000000, 400]]) {
             for (const maps of [false, true]) {
                 const value = nestedProto(levels, maps);
-                const pair = Buffer.concat([Buffer.from([0x0a, 1, 0x61, 0x12, ...varint(value.length)]), value]);
+                const pair = Buffer.concat([
+                    Buffer.from([0x0a, 1, 0x61, 0x12, ...varint(value.length)]), value]);
                 const raw = Buffer.concat([Buffer.from([0x3a, ...varint(pair.length)]), pair]);
                 const what = `${levels} ${maps ? 'maps' : 'arrays'}`;
                 const p = await d.postProto(encode(request([gauge('v7.proto', { ...point(1n), $raw: raw })])));
