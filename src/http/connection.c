@@ -29,13 +29,27 @@ void connection_enter(struct connection *c, enum connection_state state)
     c->since_ns = clock_mono_ns();
 }
 
-/* The first byte of a request starts its deadline. */
+/* evhttp_free'd connections have no callbacks any more. */
+static bool is_freed(const struct connection *c)
+{
+    bufferevent_data_cb read_cb, write_cb;
+    bufferevent_event_cb event_cb;
+
+    bufferevent_getcb(c->bev, &read_cb, &write_cb, &event_cb, NULL);
+    return read_cb == NULL && write_cb == NULL && event_cb == NULL;
+}
+
+/* The first byte of a request starts its deadline. What comes after evhttp has freed the connection
+ * is read away, see lingers(). */
 static void on_input(struct evbuffer *buffer, const struct evbuffer_cb_info *info, void *arg)
 {
     struct connection *c = arg;
 
-    (void)buffer;
-    if (info->n_added > 0 && c->state == CONN_IDLE)
+    if (info->n_added == 0)
+        return;
+    if (is_freed(c))
+        (void)evbuffer_drain(buffer, evbuffer_get_length(buffer));
+    else if (c->state == CONN_IDLE)
         connection_enter(c, CONN_READING);
 }
 
@@ -72,7 +86,16 @@ struct bufferevent *connection_new(struct event_base *base, void *loop)
     return c->bev;
 }
 
-void connection_release(struct connection *c)
+void connection_detach(struct connection *c)
+{
+    if (c->exchange == NULL)
+        return;
+    c->exchange->conn = NULL;
+    c->exchange->req = NULL;
+    c->exchange = NULL;
+}
+
+static void connection_release(struct connection *c)
 {
     struct http_loop *l = c->loop;
     struct connection **p = bucket_of(l, c->bev);
@@ -86,10 +109,7 @@ void connection_release(struct connection *c)
         l->connections = c->next;
     if (c->next != NULL)
         c->next->prev = c->prev;
-    if (c->exchange != NULL) {
-        c->exchange->conn = NULL;
-        c->exchange->req = NULL;
-    }
+    connection_detach(c);
     (void)evbuffer_remove_cb(bufferevent_get_input(c->bev), on_input, c);
     (void)bufferevent_decref(c->bev);
     STATS_SUB(connections, 1);
@@ -102,14 +122,17 @@ void connection_release_all(struct http_loop *l)
         connection_release(l->connections);
 }
 
-/* evhttp_free'd connections have no callbacks any more. */
-static bool is_freed(const struct connection *c)
+/* A socket that is closed with unread bytes in it sends a reset, which can overtake the answer that
+ * says why (a 413, S05). So a connection that evhttp has freed, with its sending side shut, is read
+ * away until the client closes too, or for LINGER_MS. */
+static bool lingers(struct connection *c, int64_t now)
 {
-    bufferevent_data_cb read_cb, write_cb;
-    bufferevent_event_cb event_cb;
+    char byte;
 
-    bufferevent_getcb(c->bev, &read_cb, &write_cb, &event_cb, NULL);
-    return read_cb == NULL && write_cb == NULL && event_cb == NULL;
+    if (c->state != CONN_LINGERING)
+        connection_enter(c, CONN_LINGERING);
+    return recv(bufferevent_getfd(c->bev), &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0 &&
+           now - c->since_ns < LINGER_MS * NS_PER_MS;
 }
 
 static int64_t deadline_ms(const struct connection *c)
@@ -124,6 +147,7 @@ static int64_t deadline_ms(const struct connection *c)
     case CONN_REPLYING:
         return o->request_timeout_ms;
     case CONN_HANDLING:
+    case CONN_LINGERING:
         break;
     }
     return INT64_MAX / NS_PER_MS;
@@ -179,7 +203,8 @@ void connection_sweep(evutil_socket_t fd, short what, void *loop)
     for (struct connection *c = l->connections; c != NULL; c = next) {
         next = c->next;
         if (is_freed(c)) {
-            connection_release(c);
+            if (!lingers(c, now))
+                connection_release(c);
         } else if (now - c->since_ns > deadline_ms(c) * NS_PER_MS) {
             /* evhttp sees the end of the stream and frees the connection by its own rules; nothing
              * is freed under its hands. */

@@ -19,13 +19,14 @@
 #include "otlite/reply.h"
 #include "otlite/stats.h"
 
+/* evhttp is about to free the connection, and with it the request. The sweep does the rest. */
 static void on_close(struct evhttp_connection *evcon, void *arg)
 {
     struct http_loop *l = arg;
     struct connection *c = connection_find(l, evhttp_connection_get_bufferevent(evcon));
 
     if (c != NULL)
-        connection_release(c);
+        connection_detach(c);
 }
 
 /* The answer is on the wire. */

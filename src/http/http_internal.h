@@ -23,7 +23,7 @@
 
 #include "otlite/http.h"
 
-enum connection_state { CONN_IDLE, CONN_READING, CONN_HANDLING, CONN_REPLYING };
+enum connection_state { CONN_IDLE, CONN_READING, CONN_HANDLING, CONN_REPLYING, CONN_LINGERING };
 
 struct connection {
     struct connection *prev, *next; /* the loop's list */
@@ -36,7 +36,7 @@ struct connection {
     int64_t since_ns; /* when the state was entered, monotonic */
 };
 
-enum { CONNECTION_BUCKETS = 4096, SWEEP_MS = 100, PAUSED_SWEEP_MS = 20 };
+enum { CONNECTION_BUCKETS = 4096, SWEEP_MS = 100, PAUSED_SWEEP_MS = 20, LINGER_MS = 1000 };
 
 struct http_loop {
     struct http_server *server;
@@ -86,7 +86,8 @@ struct http_exchange {
 struct bufferevent *connection_new(struct event_base *base, void *loop);
 struct connection *connection_find(struct http_loop *l, struct bufferevent *bev);
 void connection_enter(struct connection *c, enum connection_state state);
-void connection_release(struct connection *c);
+/* The client is gone: the open exchange, if any, goes on without it. */
+void connection_detach(struct connection *c);
 void connection_sweep(evutil_socket_t fd, short what, void *loop);
 void connection_release_all(struct http_loop *l);
 /* Stop accepting on this loop until the sweep finds room again. */
