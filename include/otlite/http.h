@@ -66,6 +66,8 @@ unsigned http_port(const struct http_server *s, unsigned i);
 
 /* First header of that name, NULL when absent. Valid until the reply. */
 const char *http_header(const struct http_exchange *x, const char *name);
+/* How many header lines have that name. */
+unsigned http_header_count(const struct http_exchange *x, const char *name);
 /* Peer address as text, for logs. */
 const char *http_peer(const struct http_exchange *x);
 unsigned http_method(const struct http_exchange *x);

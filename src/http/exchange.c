@@ -262,6 +262,18 @@ const char *http_header(const struct http_exchange *x, const char *name)
                           : NULL;
 }
 
+unsigned http_header_count(const struct http_exchange *x, const char *name)
+{
+    unsigned n = 0;
+
+    if (x->req == NULL)
+        return 0;
+    for (struct evkeyval *h = evhttp_request_get_input_headers(x->req)->tqh_first; h != NULL;
+         h = h->next.tqe_next)
+        n += strcasecmp(h->key, name) == 0;
+    return n;
+}
+
 const char *http_peer(const struct http_exchange *x)
 {
     return x->peer;

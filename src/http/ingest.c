@@ -234,7 +234,10 @@ static enum otl_err find_coding(struct http_exchange *x, enum coding *out, struc
     n = strlen(v);
     while (n > 0 && (v[n - 1] == ' ' || v[n - 1] == '\t'))
         n--;
-    for (size_t i = 0; i < sizeof(codings) / sizeof(codings[0]); i++) {
+    /* Several lines are a list, like "gzip, gzip" in one: not taken (H-25). */
+    for (size_t i = 0;
+         http_header_count(x, "Content-Encoding") <= 1 && i < sizeof(codings) / sizeof(codings[0]);
+         i++) {
         if (strlen(codings[i].name) == n && strncasecmp(codings[i].name, v, n) == 0) {
             *out = codings[i].coding;
             return OTL_OK;

@@ -211,6 +211,16 @@ test('H-25 any other coding is 415 and names what is taken', TIMEOUT, async () =
     }
 });
 
+test('H-25 codings on two lines are a list, and 415', TIMEOUT, async () => {
+    for (const [body, lines] of [[(f) => gz(f.json), ['gzip', 'gzip']],
+        [(f) => Buffer.from(f.json), ['identity', 'gzip']]]) {
+        const f = fresh();
+
+        assertStatus(await d.postJson(body(f), { 'content-encoding': lines }), 415);
+        assert.equal(await stored(f.name), 0);
+    }
+});
+
 test('H-26 gzip: members join; truncation, a bad CRC, junk behind it and no bytes are 400', TIMEOUT,
     async () => {
         const f = fresh();
