@@ -145,7 +145,7 @@ test(`kill test: ${ROUNDS} times SIGKILL under load; every answered request is w
             for (const id of s.sent)
                 sent.add(id);
             next = s.next;
-            if (round % 10 === 9 || round === ROUNDS - 1) {
+            if (round % 5 === 4 || round === ROUNDS - 1) {
                 /* Before the daemon sees it again: what the file holds by itself. */
                 const copy = tempDir('copy');
 

@@ -169,12 +169,19 @@ class Otlite {
         return !this.exit;
     }
 
-    /* SIGTERM (or another signal), then wait for the end. */
+    /* SIGTERM (or another signal), then wait for the end. Anything but exit 0 is an error, unless it
+     * was SIGKILL: a crash on the way, or what a sanitizer has to say at the end. */
     async stop(signal = 'SIGTERM') {
         this.agent.destroy();
-        if (!this.exit)
+        if (!this.exit) {
+            this.killed = signal === 'SIGKILL';
             this.child.kill(signal);
-        return this.exited;
+        }
+        const exit = await this.exited;
+
+        if (!this.killed && exit.code !== 0)
+            throw new Error(`otlite ended with ${exit.code ?? exit.signal}:\n${tail(this.log, 80)}`);
+        return exit;
     }
 
     /* One request. body: string or Buffer. chunked: an array of pieces, sent as chunks.
