@@ -5,6 +5,7 @@
 #   make test       install what the tests need, build, run them all
 #   make test SAN=address,undefined | SAN=thread
 #   make bench      the short benchmark
+#   make fuzz       feed the decoders mutated requests for FUZZ_SECONDS (needs clang)
 #   make install PREFIX=/usr/local DESTDIR=
 
 CC      ?= cc
@@ -55,7 +56,7 @@ BENCH_SRC := $(sort $(wildcard bench/*.c))
 BENCH_OBJ := $(BENCH_SRC:%.c=$(B)/%.o)
 
 .PHONY: all run test unit bench bench-bin install clean deps-build deps-test format lint-deps docs \
-	container-test dev-flags
+	container-test dev-flags fuzz fuzz-bin
 .DELETE_ON_ERROR:
 
 all: deps-build
@@ -116,6 +117,20 @@ test: deps-build deps-test
 bench: deps-build
 	@$(MAKE) $(JOBS) --no-print-directory $(B)/otlite $(B)/otlite-bench
 	@B=$(B) bench/run.sh
+
+# The inputs that were found stay in build/fuzz/corpus, so each run goes on where the last one ended.
+FUZZ_SECONDS ?= 60
+fuzz: deps-build
+	@$(MAKE) --no-print-directory CC=clang SAN=address,undefined \
+		CFLAGS=-fsanitize=fuzzer-no-link B=build/fuzz fuzz-bin
+	@test/fuzz/seed.sh build/fuzz/seeds
+	@mkdir -p build/fuzz/corpus
+	build/fuzz/fuzz_decode -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 \
+		-rss_limit_mb=2048 -artifact_prefix=build/fuzz/ build/fuzz/corpus build/fuzz/seeds
+fuzz-bin: $(B)/fuzz_decode
+
+$(B)/fuzz_decode: test/fuzz/fuzz_decode.c $(LIB)
+	$(CC) $(ALLFLAGS) $(WARNINGS) $(WERROR) -fsanitize=fuzzer -o $@ $< $(LIB) $(LDFLAGS) $(LIBS)
 
 install: all
 	install -D -m 755 $(B)/otlite $(DESTDIR)$(PREFIX)/bin/otlite
