@@ -55,7 +55,10 @@
     X(INT, otlp_max_attributes, "otlp.max_attributes", "256", "0", "65536",                        \
       "Attributes of one point; the point is rejected beyond")                                     \
     X(SIZE, otlp_max_attribute_bytes, "otlp.max_attribute_bytes", "64K", "1", "16M",               \
-      "Bytes of one point's attributes; the point is rejected beyond")                             \
+      "Bytes of the attributes of one point, resource or scope; its points are rejected beyond")   \
+    X(INT, otlp_max_points, "otlp.max_points", "500000", "0", "100000000",                         \
+      "Points of one request, an exemplar as one, a metric, scope or resource as ten; 413 beyond;" \
+      " 0 is no limit")                                                                            \
     X(INT, otlp_max_buckets, "otlp.max_buckets", "4096", "1", "1048576",                           \
       "Buckets of one point; the point is rejected beyond")                                        \
     X(DURATION, otlp_future_slack, "otlp.future_slack", "24h", "0s", "36500d",                     \

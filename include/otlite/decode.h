@@ -18,7 +18,9 @@ struct decode_limits {
     uint32_t max_value_depth;     /* AnyValue inside AnyValue (H-52), 64 */
     uint32_t max_name_bytes;      /* metric name (M-20), 1024 */
     uint32_t max_attributes;      /* of one point (M-18), 256 */
-    uint32_t max_attribute_bytes; /* canonical bytes of one point's attributes, 64 KiB */
+    uint32_t max_attribute_bytes; /* canonical bytes of the attributes of one point, resource or
+                                     scope, and of a scope's or metric's other texts, 64 KiB */
+    uint32_t max_points;          /* of one request; exemplars count 1, envelopes 10; 0: no limit */
     uint32_t max_buckets;         /* of one point (M-57, M-67), 4096 */
     int64_t future_slack_ns;      /* 24 h (M-32); <= 0: no check */
     bool strict_counts;           /* bucket sum mismatch rejects (M-52, M-61) instead of warning */

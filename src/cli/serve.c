@@ -266,6 +266,7 @@ static enum otl_err start_http(struct daemon *d, struct otl_error *err)
                    .max_name_bytes = (uint32_t)c->otlp_max_name,
                    .max_attributes = (uint32_t)c->otlp_max_attributes,
                    .max_attribute_bytes = (uint32_t)c->otlp_max_attribute_bytes,
+                   .max_points = (uint32_t)c->otlp_max_points,
                    .max_buckets = (uint32_t)c->otlp_max_buckets,
                    .future_slack_ns = c->otlp_future_slack * NS_PER_MS,
                    .strict_counts = c->otlp_strict_counts,

@@ -21,7 +21,9 @@ struct counts {
     size_t received; /* data points, storable or not */
 };
 
-/* The place in the tree. An index is NOWHERE until its row is in the batch. */
+/* The place in the tree. An index is NOWHERE until its row is in the batch, and REFUSED when what
+ * identifies it is larger than otlp.max_attribute_bytes: the store keeps every identity in memory,
+ * so no single one may be large. All points below it are then rejected. */
 struct builder {
     struct batch *b;
     struct point_reader reader;
@@ -35,6 +37,7 @@ struct builder {
 };
 
 #define NOWHERE UINT32_MAX
+#define REFUSED (UINT32_MAX - 1)
 
 const char *metric_type_name(enum metric_type t)
 {
@@ -161,7 +164,7 @@ static bool allocate(struct batch *b, const struct counts *c)
     size_t n_series = counts_storable(c);
 
     /* Indexes are 32 bits wide. No tree gets there: each entry of it is larger than a byte. */
-    if (n_series >= NOWHERE || c->exemplars >= NOWHERE) {
+    if (n_series >= REFUSED || c->exemplars >= REFUSED) {
         a->over_budget = true;
         return false;
     }
@@ -257,15 +260,19 @@ static bool add_entity_ref(struct batch *b, const Otlp__EntityRef *ref, const st
 }
 
 static bool entity_refs(struct batch *b, const Otlp__Resource *res, struct bytes attributes,
-                        size_t n_attributes, struct bytes *out)
+                        struct bytes *out)
 {
     struct buf json = {0};
     struct bytes *keys = NULL;
+    struct attr_iter it;
+    size_t n_attributes;
     bool ok;
 
     *out = bytes_of(NULL, 0);
     if (res->n_entity_refs == 0)
         return true;
+    attrs_begin(&it, attributes);
+    n_attributes = (size_t)it.left;
     ok = key_index(b->arena, attributes, n_attributes, &keys);
     for (size_t i = 0; ok && i < res->n_entity_refs; i++)
         ok = add_entity_ref(b, res->entity_refs[i], keys, n_attributes, &json);
@@ -279,6 +286,17 @@ static bool entity_refs(struct batch *b, const Otlp__Resource *res, struct bytes
     return ok;
 }
 
+/* The attributes of a resource or scope. *refused: they are too large. False: no memory. */
+static bool envelope_attributes(struct builder *k, Otlp__KeyValue *const *kv, size_t n,
+                                struct bytes *out, bool *refused)
+{
+    enum canonical_result result =
+        attrs_canonical_capped(kv, n, SIZE_MAX, k->reader.lim->max_attribute_bytes, k->b, out);
+
+    *refused = result == CANONICAL_REFUSED;
+    return result != CANONICAL_NO_MEMORY;
+}
+
 static bool enter_resource(struct builder *k)
 {
     static const Otlp__Resource unknown = OTLP__RESOURCE__INIT;
@@ -286,14 +304,19 @@ static bool enter_resource(struct builder *k)
     struct batch *b = k->b;
     struct batch_resource *out = &b->resources[b->n_resources];
     struct attr_value v;
-    size_t n;
+    bool refused;
 
     if (k->resource != NOWHERE)
         return true;
     *out = (struct batch_resource){.dropped_attributes_count = res->dropped_attributes_count};
-    if (!attrs_canonical(res->attributes, res->n_attributes, b, &out->attributes, &n) ||
-        !batch_text(b, pb_bytes(k->rm->schema_url), bytes_str("schemaUrl"), &out->schema_url) ||
-        !entity_refs(b, res, out->attributes, n, &out->entity_refs))
+    if (!envelope_attributes(k, res->attributes, res->n_attributes, &out->attributes, &refused))
+        return false;
+    if (refused) {
+        k->resource = REFUSED;
+        return true;
+    }
+    if (!batch_text(b, pb_bytes(k->rm->schema_url), bytes_str("schemaUrl"), &out->schema_url) ||
+        !entity_refs(b, res, out->attributes, &out->entity_refs))
         return false;
     out->hash = bytes_hash(out->attributes, 0);
     if (attrs_get(out->attributes, bytes_str("service.name"), &v) && v.kind == ATTR_STRING)
@@ -308,18 +331,29 @@ static bool enter_scope(struct builder *k)
     const Otlp__InstrumentationScope *scope = k->sm->scope == NULL ? &unknown : k->sm->scope;
     struct batch *b = k->b;
     struct batch_scope *out = &b->scopes[b->n_scopes];
-    size_t n;
+    size_t cap = k->reader.lim->max_attribute_bytes;
+    bool refused;
 
     if (k->scope != NOWHERE)
         return true;
+    *out = (struct batch_scope){.dropped_attributes_count = scope->dropped_attributes_count};
+    if (!envelope_attributes(k, scope->attributes, scope->n_attributes, &out->attributes, &refused))
+        return false;
+    if (refused || scope->name.len > cap || scope->version.len > cap ||
+        k->sm->schema_url.len > cap) {
+        k->scope = REFUSED;
+        return true;
+    }
     if (!enter_resource(k))
         return false;
-    *out = (struct batch_scope){.resource = k->resource,
-                                .dropped_attributes_count = scope->dropped_attributes_count};
+    if (k->resource == REFUSED) {
+        k->scope = REFUSED;
+        return true;
+    }
+    out->resource = k->resource;
     if (!batch_text(b, pb_bytes(scope->name), bytes_str("scope.name"), &out->name) ||
         !batch_text(b, pb_bytes(scope->version), bytes_str("scope.version"), &out->version) ||
-        !batch_text(b, pb_bytes(k->sm->schema_url), bytes_str("schemaUrl"), &out->schema_url) ||
-        !attrs_canonical(scope->attributes, scope->n_attributes, b, &out->attributes, &n))
+        !batch_text(b, pb_bytes(k->sm->schema_url), bytes_str("schemaUrl"), &out->schema_url))
         return false;
     out->hash = batch_scope_hash(out);
     k->scope = b->n_scopes++;
@@ -335,8 +369,16 @@ static bool enter_metric(struct builder *k)
 
     if (k->metric != NOWHERE)
         return true;
+    if (m->unit.len > k->reader.lim->max_attribute_bytes) {
+        k->metric = REFUSED;
+        return true;
+    }
     if (!enter_scope(k))
         return false;
+    if (k->scope == REFUSED) {
+        k->metric = REFUSED;
+        return true;
+    }
     *out = (struct batch_metric){.scope = k->scope,
                                  .type = k->type,
                                  .temporality = k->temporality,
@@ -382,12 +424,13 @@ static void count_rejected(struct builder *k, enum reject_reason why, size_t n)
     b->rejected[why] += n;
 }
 
-/* What a point's reading came to: true goes on. On POINT_OK the series and all above it are in. */
-static bool settle(struct builder *k, enum point_result result, struct point *p)
+/* What a point's reading came to: true goes on. On POINT_OK the series and all above it are in,
+ * unless *result becomes POINT_REJECTED because something above cannot be. */
+static bool settle(struct builder *k, enum point_result *result, struct point *p)
 {
     struct batch *b = k->b;
 
-    switch (result) {
+    switch (*result) {
     case POINT_NO_MEMORY:
         return false;
     case POINT_REJECTED:
@@ -398,6 +441,12 @@ static bool settle(struct builder *k, enum point_result result, struct point *p)
     }
     if (!enter_metric(k))
         return false;
+    if (k->metric == REFUSED) {
+        b->n_exemplars = p->first_exemplar;
+        count_rejected(k, REJECT_ATTRIBUTES, 1);
+        *result = POINT_REJECTED;
+        return true;
+    }
     p->series = b->n_series++;
     b->series[p->series] = (struct batch_series){.metric = k->metric,
                                                  .attributes = k->reader.attributes,
@@ -413,7 +462,7 @@ static bool add_numbers(struct builder *k, Otlp__NumberDataPoint *const *in, siz
         struct number_point p;
         enum point_result result = point_read_number(&k->reader, in[i], &p);
 
-        if (!settle(k, result, &p.p))
+        if (!settle(k, &result, &p.p))
             return false;
         if (result == POINT_OK)
             b->numbers[b->n_numbers++] = p;
@@ -429,7 +478,7 @@ static bool add_histograms(struct builder *k, Otlp__HistogramDataPoint *const *i
         struct histogram_point p;
         enum point_result result = point_read_histogram(&k->reader, in[i], &p);
 
-        if (!settle(k, result, &p.p))
+        if (!settle(k, &result, &p.p))
             return false;
         if (result == POINT_OK)
             b->histograms[b->n_histograms++] = p;
@@ -446,7 +495,7 @@ static bool add_exponentials(struct builder *k, Otlp__ExponentialHistogramDataPo
         struct exponential_histogram_point p;
         enum point_result result = point_read_exponential(&k->reader, in[i], &p);
 
-        if (!settle(k, result, &p.p))
+        if (!settle(k, &result, &p.p))
             return false;
         if (result == POINT_OK)
             b->exponentials[b->n_exponentials++] = p;
@@ -462,7 +511,7 @@ static bool add_summaries(struct builder *k, Otlp__SummaryDataPoint *const *in, 
         struct summary_point p;
         enum point_result result = point_read_summary(&k->reader, in[i], &p);
 
-        if (!settle(k, result, &p.p))
+        if (!settle(k, &result, &p.p))
             return false;
         if (result == POINT_OK)
             b->summaries[b->n_summaries++] = p;
@@ -601,6 +650,13 @@ static enum otl_err no_room(const struct arena *a, struct otl_error *err)
     return otl_fail(err, OTL_ENOMEM, "There is no memory to decode the request. Try again later.");
 }
 
+/* What storing the request costs the writer, in points: a metric, scope or resource that is new
+ * takes it more than ten times as long as a point. While one request is stored all others wait. */
+static size_t weight(const struct counts *c)
+{
+    return counts_storable(c) + c->exemplars + 10 * (c->metrics + c->scopes + c->resources);
+}
+
 enum otl_err batch_build(const otlp_request *m, const struct decode_notes *notes,
                          const struct decode_limits *lim, int64_t now_ns, struct arena *a,
                          struct batch *out, struct otl_error *err)
@@ -615,6 +671,12 @@ enum otl_err batch_build(const otlp_request *m, const struct decode_notes *notes
     }
     count_request(m, &c);
     b.received = c.received;
+    if (lim->max_points > 0 && weight(&c) > lim->max_points)
+        return otl_fail(err, OTL_ETOOBIG,
+                        "The request holds more than %" PRIu32 " data points (otlp.max_points; an "
+                        "exemplar counts as one, a metric, scope or resource as ten). Send smaller "
+                        "batches.",
+                        lim->max_points);
     if (!allocate(&b, &c))
         return no_room(a, err);
     k.reader = (struct point_reader){

@@ -9,6 +9,7 @@ const struct decode_limits decode_limits_default = {
     .max_name_bytes = 1024,
     .max_attributes = 256,
     .max_attribute_bytes = 64 * 1024,
+    .max_points = 500000,
     .max_buckets = 4096,
     .future_slack_ns = INT64_C(24) * 3600 * 1000000000,
     .strict_counts = false,
