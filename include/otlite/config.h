@@ -36,7 +36,8 @@
     X(INT, http_max_connections, "http.max_connections", "10000", "1", "1000000",                  \
       "Open connections; accepting pauses at the limit")                                           \
     X(SIZE, http_max_inflight, "http.max_inflight", "512M", "1M", "1T",                            \
-      "Bytes of request bodies being handled at once; 503 beyond")                                 \
+      "Bytes of requests being handled at once, 503 beyond; and of those still arriving, "         \
+      "where connections that send much are ended beyond")                                         \
     X(DURATION, http_idle_timeout, "http.idle_timeout", "90s", "1s", "1d",                         \
       "A connection without a request is closed after this; keep it above the senders' interval")  \
     X(DURATION, http_request_timeout, "http.request_timeout", "30s", "1s", "1h",                   \

@@ -41,6 +41,7 @@ struct http_opts {
     unsigned loops;            /* threads; 0: one a core */
     size_t max_body_bytes;     /* as sent */
     size_t max_header_bytes;
+    size_t max_reading_bytes; /* of all requests that are arriving; 0: no limit */
     unsigned max_connections;
     int64_t idle_timeout_ms;    /* between requests (H-38) */
     int64_t request_timeout_ms; /* from a request's first byte to its last (S06) */

@@ -26,6 +26,8 @@
       "Connections ended by the idle or the request deadline")                                    \
     X(connections_refused, "connections_paused_total",                                            \
       "Times accepting was paused (connection cap or no descriptors)")                            \
+    X(connections_overloaded, "connections_overloaded_total",                                     \
+      "Connections ended because more than http.max_inflight bytes were arriving")                \
     X(replies_dropped, "replies_dropped_total", "Answers whose client had gone")                  \
     X(commits, "commits_total", "Transactions committed")                                         \
     X(commit_failures, "commit_failures_total", "Transactions that failed and were rolled back")  \
@@ -34,6 +36,7 @@
 
 #define OTL_GAUGES(X)                                                                              \
     X(connections, "connections", "Open TCP connections")                                         \
+    X(reading_bytes, "reading_bytes", "Bytes of requests that are still arriving")                \
     X(inflight_bytes, "inflight_bytes", "Bytes of requests being handled")                        \
     X(queue_jobs, "queue_requests", "Requests waiting for the writer")                            \
     X(queue_bytes, "queue_bytes", "Bytes of requests waiting for the writer")                     \

@@ -280,6 +280,7 @@ static enum otl_err start_http(struct daemon *d, struct otl_error *err)
         .loops = (unsigned)c->http_loops,
         .max_body_bytes = (size_t)c->http_max_body,
         .max_header_bytes = (size_t)c->http_max_header,
+        .max_reading_bytes = (size_t)c->http_max_inflight,
         .max_connections = (unsigned)c->http_max_connections,
         .idle_timeout_ms = c->http_idle_timeout,
         .request_timeout_ms = c->http_request_timeout,

@@ -25,8 +25,34 @@ struct connection *connection_find(struct http_loop *l, struct bufferevent *bev)
 
 void connection_enter(struct connection *c, enum connection_state state)
 {
+    if (state != CONN_READING) {
+        STATS_SUB(reading_bytes, (int64_t)c->reading);
+        c->reading = 0;
+    }
     c->state = state;
     c->since_ns = clock_mono_ns();
+}
+
+/* n bytes more of a request. evhttp holds a body until it is whole, so that half bodies on many
+ * connections would take any amount of memory: past the limit those that send much are ended. */
+static void count_reading(struct connection *c, size_t n)
+{
+    static struct log_gate gate;
+    size_t limit = c->loop->server->opts.max_reading_bytes;
+    int64_t now = STATS_ADD(reading_bytes, (int64_t)n) + (int64_t)n;
+    uint64_t held;
+
+    c->reading += n;
+    if (limit == 0 || now <= (int64_t)limit || c->reading <= SMALL_REQUEST || c->overload)
+        return;
+    c->overload = true;
+    STATS_ADD(connections_overloaded, 1);
+    (void)shutdown(bufferevent_getfd(c->bev), SHUT_RDWR);
+    if (log_gate_open(&gate, 10 * NS_PER_S, &held))
+        LOG(LOG_WARN, "http",
+            "a connection was ended: too many bytes of requests are arriving "
+            "(http.max_inflight)",
+            LOG_I("bytes", now), LOG_I("suppressed", held));
 }
 
 /* evhttp_free'd connections have no callbacks any more. */
@@ -47,10 +73,14 @@ static void on_input(struct evbuffer *buffer, const struct evbuffer_cb_info *inf
 
     if (info->n_added == 0)
         return;
-    if (is_freed(c))
+    if (is_freed(c)) {
         (void)evbuffer_drain(buffer, evbuffer_get_length(buffer));
-    else if (c->state == CONN_IDLE)
+        return;
+    }
+    if (c->state == CONN_IDLE)
         connection_enter(c, CONN_READING);
+    if (c->state == CONN_READING)
+        count_reading(c, info->n_added);
 }
 
 struct bufferevent *connection_new(struct event_base *base, void *loop)
@@ -110,6 +140,7 @@ static void connection_release(struct connection *c)
     if (c->next != NULL)
         c->next->prev = c->prev;
     connection_detach(c);
+    STATS_SUB(reading_bytes, (int64_t)c->reading);
     (void)evbuffer_remove_cb(bufferevent_get_input(c->bev), on_input, c);
     (void)bufferevent_decref(c->bev);
     STATS_SUB(connections, 1);

@@ -228,7 +228,8 @@ void exchange_begin(struct evhttp_request *req, void *loop)
     ev_uint16_t port = 0;
 
     if (x == NULL || c == NULL || (x->body = evbuffer_new()) == NULL ||
-        evbuffer_add_buffer(x->body, evhttp_request_get_input_buffer(req)) != 0) {
+        evbuffer_add_buffer(x->body, evhttp_request_get_input_buffer(req)) != 0 ||
+        (evbuffer_get_length(x->body) > 0 && evbuffer_pullup(x->body, -1) == NULL)) {
         if (x != NULL && x->body != NULL)
             evbuffer_free(x->body);
         free(x);
@@ -293,6 +294,7 @@ struct bytes http_body(struct http_exchange *x)
 {
     size_t n = evbuffer_get_length(x->body);
 
+    /* In one piece since exchange_begin, so this cannot fail. */
     return bytes_of(n > 0 ? evbuffer_pullup(x->body, -1) : NULL, n);
 }
 

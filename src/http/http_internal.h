@@ -33,10 +33,19 @@ struct connection {
     struct http_exchange *exchange; /* the open one, or NULL */
     enum connection_state state;
     bool had_request;
+    bool overload;    /* ended, because too much was arriving */
+    size_t reading;   /* bytes of the request that is arriving, counted in the gauge */
     int64_t since_ns; /* when the state was entered, monotonic */
 };
 
-enum { CONNECTION_BUCKETS = 4096, SWEEP_MS = 100, PAUSED_SWEEP_MS = 20, LINGER_MS = 1000 };
+enum {
+    CONNECTION_BUCKETS = 4096,
+    SWEEP_MS = 100,
+    PAUSED_SWEEP_MS = 20,
+    LINGER_MS = 1000,
+    /* A request up to this size comes in however much others are sending. */
+    SMALL_REQUEST = 32 * 1024
+};
 
 struct http_loop {
     struct http_server *server;
