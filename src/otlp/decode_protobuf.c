@@ -18,13 +18,17 @@ enum otl_err decode_protobuf(struct bytes body, const struct decode_limits *lim,
                              otlp_request **out, struct otl_error *err)
 {
     ProtobufCAllocator allocator = {tree_alloc, tree_free, a};
-    otlp_request *m;
+    otlp_request *m = NULL;
+    size_t least = 0;
     enum otl_err rc;
 
-    rc = wirecheck(body, lim, err);
+    rc = wirecheck_size(body, lim, &least, err);
     if (rc != OTL_OK)
         return rc;
-    m = otlp__export_metrics_service_request__unpack(&allocator, body.n, body.p);
+    if (least > a->budget - a->used)
+        a->over_budget = true;
+    else
+        m = otlp__export_metrics_service_request__unpack(&allocator, body.n, body.p);
     if (m != NULL) {
         *out = m;
         return OTL_OK;

@@ -26,6 +26,12 @@ struct decode_notes {
 enum otl_err wirecheck(struct bytes body, const struct decode_limits *lim, struct otl_error *err)
     OTL_MUSTCHECK;
 
+/* The same; *least is what unpacking takes of an arena at least, so that a body made of millions of
+ * empty messages is refused before they are. The sums cannot wrap: a field of two bytes or more adds
+ * a few hundred at most. */
+enum otl_err wirecheck_size(struct bytes body, const struct decode_limits *lim, size_t *least,
+                            struct otl_error *err) OTL_MUSTCHECK;
+
 /* wirecheck, then protobuf-c with a as its allocator. The tree lives in a; strings too. */
 enum otl_err decode_protobuf(struct bytes body, const struct decode_limits *lim, struct arena *a,
                              otlp_request **out, struct otl_error *err) OTL_MUSTCHECK;

@@ -23,7 +23,11 @@ enum {
     /* request, resource, scope, metric, data, point, exemplar, pair: 8 messages above an attribute
      * value; three more a level (value, list, pair) for the 200 levels that the configuration
      * allows at most. protobuf-c needs about 1 KB of C stack for each. */
-    MAX_MESSAGES = 8 + 3 * 200 + 8
+    MAX_MESSAGES = 8 + 3 * 200 + 8,
+    /* protobuf-c notes each field of a message before it parses them: the first ones on its stack,
+     * the others in this many bytes of memory each. */
+    PARSED_ON_STACK = 16,
+    PARSED_BYTES = 24
 };
 
 struct frame {
@@ -33,6 +37,7 @@ struct frame {
     const uint8_t *start, *end;          /* the message itself */
     unsigned hint;                       /* index of the field seen last: the next is near */
     uint32_t values; /* arrays and kvlists from the top to here, this included */
+    uint32_t fields; /* seen so far; stops at PARSED_ON_STACK */
 };
 
 struct walk {
@@ -42,6 +47,7 @@ struct walk {
     struct frame *top;
     const struct decode_limits *lim;
     struct otl_error *err;
+    size_t least; /* bytes that protobuf-c is going to ask for, at least */
     struct frame frames[MAX_MESSAGES];
 };
 
@@ -286,9 +292,23 @@ static enum otl_err enter(struct walk *w, const ProtobufCFieldDescriptor *field,
     if (f == w->frames + MAX_MESSAGES)
         return bad(w, field, "messages are nested more than %d deep. Flatten attribute values.",
                    (int)MAX_MESSAGES);
-    *f = (struct frame){desc, field, w->tag, w->p, w->p + n, 0, values};
+    *f = (struct frame){desc, field, w->tag, w->p, w->p + n, 0, values, 0};
     w->top = f;
+    w->least += desc->sizeof_message;
+    if (field->label == PROTOBUF_C_LABEL_REPEATED)
+        w->least += sizeof(void *);
     return OTL_OK;
+}
+
+/* An unknown field is kept, with its bytes. */
+static void count_field(struct walk *w, struct frame *f, const ProtobufCFieldDescriptor *field)
+{
+    if (f->fields < PARSED_ON_STACK)
+        f->fields++;
+    else
+        w->least += PARSED_BYTES;
+    if (field == NULL)
+        w->least += sizeof(ProtobufCMessageUnknownField) + 1;
 }
 
 static enum otl_err check_length(struct walk *w, const ProtobufCFieldDescriptor *field,
@@ -329,6 +349,7 @@ static enum otl_err check_field(struct walk *w)
                    "field number 0 is never valid. Check that the sender writes an "
                    "ExportMetricsServiceRequest.");
     field = find_field(f, number);
+    count_field(w, f, field);
     if (field != NULL && wire != (unsigned)wire_of(field->type) &&
         !(wire == WIRE_LENGTH && field->label == PROTOBUF_C_LABEL_REPEATED))
         return bad(w, field,
@@ -359,6 +380,14 @@ static enum otl_err check_field(struct walk *w)
 
 enum otl_err wirecheck(struct bytes body, const struct decode_limits *lim, struct otl_error *err)
 {
+    size_t least;
+
+    return wirecheck_size(body, lim, &least, err);
+}
+
+enum otl_err wirecheck_size(struct bytes body, const struct decode_limits *lim, size_t *least,
+                            struct otl_error *err)
+{
     static const uint8_t nothing[1];
     struct walk w;
 
@@ -369,6 +398,7 @@ enum otl_err wirecheck(struct bytes body, const struct decode_limits *lim, struc
     w.top = w.frames;
     w.lim = lim;
     w.err = err;
+    w.least = otlp__export_metrics_service_request__descriptor.sizeof_message;
     w.frames[0] = (struct frame){
         .desc = &otlp__export_metrics_service_request__descriptor,
         .tag = w.body,
@@ -377,8 +407,10 @@ enum otl_err wirecheck(struct bytes body, const struct decode_limits *lim, struc
     };
     for (;;) {
         if (w.p == w.top->end) {
-            if (w.top == w.frames)
+            if (w.top == w.frames) {
+                *least = w.least;
                 return OTL_OK;
+            }
             w.top--;
         } else {
             enum otl_err rc = check_field(&w);

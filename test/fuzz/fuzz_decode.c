@@ -7,6 +7,7 @@
 #include "otlite/attrs.h"
 #include "otlite/decode.h"
 #include "otlite/reply.h"
+#include "otlp/message.h"
 
 enum { MAX_INFLATED = 1 << 20, BUDGET = 32 << 20 };
 
@@ -65,6 +66,21 @@ static void check_batch(const struct batch *b)
                 attrs_valid(b->exemplars[i].attributes));
 }
 
+/* The estimate that refuses a flood must not refuse what fits. */
+static void check_estimate(struct bytes body)
+{
+    struct otl_error err = {0};
+    struct arena arena;
+    otlp_request *m = NULL;
+    size_t least = 0;
+
+    arena_init(&arena, BUDGET);
+    if (decode_protobuf(body, &decode_limits_default, &arena, &m, &err) == OTL_OK)
+        require(wirecheck_size(body, &decode_limits_default, &least, &err) == OTL_OK &&
+                least <= arena.used);
+    arena_fini(&arena);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -102,6 +118,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         reply_status(encoding, &err, &answer);
     }
     require(!answer.failed);
+    if (encoding == ENCODING_PROTOBUF)
+        check_estimate(body);
     arena_fini(&arena);
     buf_fini(&inflated);
     buf_fini(&answer);

@@ -216,6 +216,66 @@ static void a_request_may_weigh_as_much_as_the_limit_and_no_more(void **state)
     buf_fini(&body);
 }
 
+/* ---- what unpacking takes ---- */
+
+/* The estimate must never refuse what fits: unpacking takes that much or more. */
+static size_t assert_estimate_holds(const struct buf *body)
+{
+    size_t least = 0, used;
+    otlp_request *m;
+
+    arena_reset(&arena, 64 * MIB);
+    assert_int_equal(wirecheck_size(buf_bytes(body), &lim, &least, &err), OTL_OK);
+    assert_int_equal(decode_protobuf(buf_bytes(body), &lim, &arena, &m, &err), OTL_OK);
+    used = arena.used;
+    assert_in_range(least, 1, used);
+    arena_reset(&arena, used);
+    assert_int_equal(decode_protobuf(buf_bytes(body), &lim, &arena, &m, &err), OTL_OK);
+    return least;
+}
+
+static void what_fits_its_budget_exactly_is_unpacked(void **state)
+{
+    struct buf body = {0}, rm = {0}, sm = {0};
+
+    (void)state;
+    (void)assert_estimate_holds(&body);
+    for (int i = 0; i < 40; i++) { /* more than protobuf-c notes on its stack; unknown ones too */
+        pb_varint(&sm, 99, 1);
+        pb_bytes(&sm, 98, bytes_of(NULL, 0));
+        add_metric(&sm, 3, NULL);
+    }
+    add_wrapped(&rm, 2, &sm);
+    add_wrapped(&body, 1, &rm);
+    (void)assert_estimate_holds(&body);
+    buf_fini(&body);
+}
+
+static void a_flood_of_fields_is_refused_before_it_takes_memory(void **state)
+{
+    struct buf floods[3] = {0};
+
+    (void)state;
+    for (int i = 0; i < 100000; i++) {
+        pb_bytes(&floods[0], 1, bytes_of(NULL, 0));                    /* empty resources */
+        pb_varint(&floods[1], 99, 1);                                  /* unknown fields */
+        pb_bytes(&floods[2], (i & 1) != 0 ? 5 : 7, bytes_of(NULL, 0)); /* gauge, sum, gauge, ... */
+    }
+    pb_wrap(&floods[2], 2);
+    pb_wrap(&floods[2], 2);
+    pb_wrap(&floods[2], 1);
+    for (int i = 0; i < 3; i++) {
+        otlp_request *m;
+
+        arena_reset(&arena, 4 * MIB);
+        assert_int_equal(decode_protobuf(buf_bytes(&floods[i]), &lim, &arena, &m, &err),
+                         OTL_ETOOBIG);
+        assert_int_equal(arena.used, 0);
+        assert_true(assert_estimate_holds(&floods[i]) > 4 * MIB);
+        buf_fini(&floods[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +285,8 @@ int main(void)
         CASE(a_scope_too_large_to_remember_costs_its_points),
         CASE(a_unit_too_large_to_remember_costs_the_metric),
         CASE(a_request_may_weigh_as_much_as_the_limit_and_no_more),
+        CASE(what_fits_its_budget_exactly_is_unpacked),
+        CASE(a_flood_of_fields_is_refused_before_it_takes_memory),
 #undef CASE
     };
 
