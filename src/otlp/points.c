@@ -22,6 +22,15 @@ struct head {
     size_t n_exemplars;
 };
 
+/* Of every kind but summaries, which have no exemplars. */
+#define HEAD_OF(in)                                                                         \
+    {                                                                                       \
+        .base = &(in)->base, .start_time = (in)->start_time_unix_nano,                      \
+        .time = (in)->time_unix_nano, .flags = (in)->flags, .attributes = (in)->attributes, \
+        .n_attributes = (in)->n_attributes, .exemplars = (in)->exemplars,                   \
+        .n_exemplars = (in)->n_exemplars                                                    \
+    }
+
 static enum point_result reject(struct point_reader *r, enum reject_reason why)
 {
     r->why = why;
@@ -134,14 +143,7 @@ static enum point_result head_take(struct point_reader *r, const struct head *h,
 enum point_result point_read_number(struct point_reader *r, const Otlp__NumberDataPoint *in,
                                     struct number_point *out)
 {
-    struct head h = {.base = &in->base,
-                     .start_time = in->start_time_unix_nano,
-                     .time = in->time_unix_nano,
-                     .flags = in->flags,
-                     .attributes = in->attributes,
-                     .n_attributes = in->n_attributes,
-                     .exemplars = in->exemplars,
-                     .n_exemplars = in->n_exemplars};
+    struct head h = HEAD_OF(in);
     enum point_result result = head_check(r, &h);
 
     if (result != POINT_OK)
@@ -186,9 +188,27 @@ static const int64_t *as_signed(const uint64_t *counts)
     return (const int64_t *)counts;
 }
 
-static void warn_statistics(struct point_reader *r, int64_t count, struct optional_double sum,
-                            struct optional_double min, struct optional_double max)
+/* Whether buckets that hold sum counts may stand beside count (M-52, M-61); *mismatch: they may,
+ * but it is worth a warning. */
+static enum point_result check_count(struct point_reader *r, uint64_t sum, uint64_t count,
+                                     bool *mismatch)
 {
+    *mismatch = sum != count;
+    return *mismatch && r->lim->strict_counts ? reject(r, REJECT_COUNT) : POINT_OK;
+}
+
+static struct optional_double optional(bool has, double v)
+{
+    return (struct optional_double){has, has ? v : 0};
+}
+
+/* What histograms of both kinds are warned of, once they are taken. */
+static void warn_histogram(struct point_reader *r, bool mismatch, int64_t count,
+                           struct optional_double sum, struct optional_double min,
+                           struct optional_double max)
+{
+    if (mismatch)
+        batch_warn(r->b, WARN_COUNT_MISMATCH, r->metric);
     /* Written so that a NaN sum warns too. */
     if (count == 0 && sum.has && !(sum.v <= 0 && sum.v >= 0))
         batch_warn(r->b, WARN_ZERO_COUNT_SUM, r->metric);
@@ -227,23 +247,13 @@ static enum point_result histogram_check(struct point_reader *r, const Otlp__His
         return reject(r, REJECT_BOUNDS);
     if (!sum_counts(in->bucket_counts, in->n_bucket_counts, &sum))
         return reject(r, REJECT_COUNT);
-    *mismatch = sum != in->count;
-    if (*mismatch && r->lim->strict_counts)
-        return reject(r, REJECT_COUNT);
-    return POINT_OK;
+    return check_count(r, sum, in->count, mismatch);
 }
 
 enum point_result point_read_histogram(struct point_reader *r, const Otlp__HistogramDataPoint *in,
                                        struct histogram_point *out)
 {
-    struct head h = {.base = &in->base,
-                     .start_time = in->start_time_unix_nano,
-                     .time = in->time_unix_nano,
-                     .flags = in->flags,
-                     .attributes = in->attributes,
-                     .n_attributes = in->n_attributes,
-                     .exemplars = in->exemplars,
-                     .n_exemplars = in->n_exemplars};
+    struct head h = HEAD_OF(in);
     enum point_result result = head_check(r, &h);
     bool mismatch = false;
 
@@ -257,19 +267,14 @@ enum point_result point_read_histogram(struct point_reader *r, const Otlp__Histo
         return result;
 
     out->count = (int64_t)in->count;
-    if (in->opt_sum_case == OTLP__HISTOGRAM_DATA_POINT__OPT_SUM_SUM)
-        out->sum = (struct optional_double){true, in->sum};
-    if (in->opt_min_case == OTLP__HISTOGRAM_DATA_POINT__OPT_MIN_MIN)
-        out->min = (struct optional_double){true, in->min};
-    if (in->opt_max_case == OTLP__HISTOGRAM_DATA_POINT__OPT_MAX_MAX)
-        out->max = (struct optional_double){true, in->max};
+    out->sum = optional(in->opt_sum_case == OTLP__HISTOGRAM_DATA_POINT__OPT_SUM_SUM, in->sum);
+    out->min = optional(in->opt_min_case == OTLP__HISTOGRAM_DATA_POINT__OPT_MIN_MIN, in->min);
+    out->max = optional(in->opt_max_case == OTLP__HISTOGRAM_DATA_POINT__OPT_MAX_MAX, in->max);
     out->n_counts = (uint32_t)in->n_bucket_counts;
     out->n_bounds = (uint32_t)in->n_explicit_bounds;
     out->counts = as_signed(in->bucket_counts);
     out->bounds = in->explicit_bounds;
-    if (mismatch)
-        batch_warn(r->b, WARN_COUNT_MISMATCH, r->metric);
-    warn_statistics(r, out->count, out->sum, out->min, out->max);
+    warn_histogram(r, mismatch, out->count, out->sum, out->min, out->max);
     return POINT_OK;
 }
 
@@ -324,10 +329,7 @@ static enum point_result exponential_check(struct point_reader *r,
     if ((pos != NULL && !sum_counts(pos->bucket_counts, n_pos, &sum)) ||
         (neg != NULL && !sum_counts(neg->bucket_counts, n_neg, &sum)))
         return reject(r, REJECT_COUNT);
-    *mismatch = sum != in->count;
-    if (*mismatch && r->lim->strict_counts)
-        return reject(r, REJECT_COUNT);
-    return POINT_OK;
+    return check_count(r, sum, in->count, mismatch);
 }
 
 static struct exponential_buckets buckets_of(const Otlp__Buckets *b)
@@ -344,14 +346,7 @@ enum point_result point_read_exponential(struct point_reader *r,
                                          const Otlp__ExponentialHistogramDataPoint *in,
                                          struct exponential_histogram_point *out)
 {
-    struct head h = {.base = &in->base,
-                     .start_time = in->start_time_unix_nano,
-                     .time = in->time_unix_nano,
-                     .flags = in->flags,
-                     .attributes = in->attributes,
-                     .n_attributes = in->n_attributes,
-                     .exemplars = in->exemplars,
-                     .n_exemplars = in->n_exemplars};
+    struct head h = HEAD_OF(in);
     enum point_result result = head_check(r, &h);
     bool mismatch = false;
 
@@ -365,20 +360,18 @@ enum point_result point_read_exponential(struct point_reader *r,
         return result;
 
     out->count = (int64_t)in->count;
-    if (in->opt_sum_case == OTLP__EXPONENTIAL_HISTOGRAM_DATA_POINT__OPT_SUM_SUM)
-        out->sum = (struct optional_double){true, in->sum};
-    if (in->opt_min_case == OTLP__EXPONENTIAL_HISTOGRAM_DATA_POINT__OPT_MIN_MIN)
-        out->min = (struct optional_double){true, in->min};
-    if (in->opt_max_case == OTLP__EXPONENTIAL_HISTOGRAM_DATA_POINT__OPT_MAX_MAX)
-        out->max = (struct optional_double){true, in->max};
+    out->sum =
+        optional(in->opt_sum_case == OTLP__EXPONENTIAL_HISTOGRAM_DATA_POINT__OPT_SUM_SUM, in->sum);
+    out->min =
+        optional(in->opt_min_case == OTLP__EXPONENTIAL_HISTOGRAM_DATA_POINT__OPT_MIN_MIN, in->min);
+    out->max =
+        optional(in->opt_max_case == OTLP__EXPONENTIAL_HISTOGRAM_DATA_POINT__OPT_MAX_MAX, in->max);
     out->scale = in->scale;
     out->zero_count = (int64_t)in->zero_count;
     out->zero_threshold = in->zero_threshold;
     out->positive = buckets_of(in->positive);
     out->negative = buckets_of(in->negative);
-    if (mismatch)
-        batch_warn(r->b, WARN_COUNT_MISMATCH, r->metric);
-    warn_statistics(r, out->count, out->sum, out->min, out->max);
+    warn_histogram(r, mismatch, out->count, out->sum, out->min, out->max);
     return POINT_OK;
 }
 
