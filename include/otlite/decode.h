@@ -15,7 +15,7 @@ enum encoding { ENCODING_PROTOBUF, ENCODING_JSON };
 enum coding { CODING_IDENTITY, CODING_GZIP, CODING_DEFLATE };
 
 struct decode_limits {
-    uint32_t max_value_depth;     /* AnyValue inside AnyValue (H-52), 64 */
+    uint32_t max_value_depth;     /* levels of arrays and maps inside a value (H-52), 64 */
     uint32_t max_name_bytes;      /* metric name (M-20), 1024 */
     uint32_t max_attributes;      /* of one point (M-18), 256 */
     uint32_t max_attribute_bytes; /* canonical bytes of the attributes of one point, resource or
