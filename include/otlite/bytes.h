@@ -61,6 +61,10 @@ const char *buf_cstr(struct buf *b);
 
 /* JSON string literal with quotes; invalid UTF-8 becomes U+FFFD, control characters are escaped. */
 void buf_add_json_string(struct buf *b, struct bytes s);
+/* A field of CSV, quoted as RFC 4180 says, by the choice of the sqlite3 shell: around anything but
+ * printable ASCII without blanks, commas and quotes of either kind. Empty text is quoted too, which
+ * tells it from an absent value. */
+void buf_add_csv_field(struct buf *b, struct bytes s);
 /* Shortest decimal form that reads back to the same double, always with a '.' or exponent so that
  * it is never mistaken for an integer. Must be finite. */
 void buf_add_double(struct buf *b, double d);

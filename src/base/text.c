@@ -1,4 +1,4 @@
-/* text.c -- UTF-8, hex, base64, JSON strings and decimal numbers. */
+/* text.c -- UTF-8, hex, base64, JSON strings, CSV fields and decimal numbers. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,6 +124,29 @@ void buf_add_json_string(struct buf *b, struct bytes s)
         start = i;
     }
     buf_add(b, s.p + start, s.n - start);
+    buf_add_char(b, '"');
+}
+
+static bool csv_is_plain(struct bytes s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] <= ' ' || s.p[i] >= 0x7f || s.p[i] == '"' || s.p[i] == '\'' || s.p[i] == ',')
+            return false;
+    return s.n > 0;
+}
+
+void buf_add_csv_field(struct buf *b, struct bytes s)
+{
+    if (csv_is_plain(s)) {
+        buf_add_bytes(b, s);
+        return;
+    }
+    buf_add_char(b, '"');
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] == '"')
+            buf_add_char(b, '"');
+        buf_add_char(b, (char)s.p[i]);
+    }
     buf_add_char(b, '"');
 }
 

@@ -125,32 +125,6 @@ static struct bytes column(sqlite3_stmt *st, int col)
     return p == NULL || n <= 0 ? (struct bytes){NULL, 0} : bytes_of(p, (size_t)n);
 }
 
-/* As the sqlite3 shell decides it: plain only when nothing could mislead any reader of CSV. */
-static bool csv_is_plain(struct bytes s)
-{
-    if (s.n == 0)
-        return false;
-    for (size_t i = 0; i < s.n; i++)
-        if (s.p[i] <= ' ' || s.p[i] >= 0x7f || s.p[i] == '"' || s.p[i] == '\'' || s.p[i] == ',')
-            return false;
-    return true;
-}
-
-static void add_csv(struct buf *b, struct bytes s)
-{
-    if (csv_is_plain(s)) {
-        buf_add_bytes(b, s);
-        return;
-    }
-    buf_add_char(b, '"');
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] == '"')
-            buf_add_char(b, '"');
-        buf_add_char(b, (char)s.p[i]);
-    }
-    buf_add_char(b, '"');
-}
-
 static void add_json_value(struct buf *b, sqlite3_stmt *st, int col)
 {
     double d;
@@ -197,7 +171,7 @@ static void add_row(struct buf *b, const struct query *q, sqlite3_stmt *st)
         if (sqlite3_column_type(st, i) == SQLITE_NULL)
             continue;
         if (q->form == FORM_CSV)
-            add_csv(b, column(st, i));
+            buf_add_csv_field(b, column(st, i));
         else
             buf_add_bytes(b, column(st, i));
     }
@@ -212,7 +186,7 @@ static void add_header(struct buf *b, const struct query *q, sqlite3_stmt *st)
         if (i > 0)
             buf_add_char(b, q->form == FORM_CSV ? ',' : '|');
         if (q->form == FORM_CSV)
-            add_csv(b, bytes_str(sqlite3_column_name(st, i)));
+            buf_add_csv_field(b, bytes_str(sqlite3_column_name(st, i)));
         else
             buf_add_str(b, sqlite3_column_name(st, i));
     }

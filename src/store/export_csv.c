@@ -2,7 +2,8 @@
  *
  * The columns are those of the view points. The rows are read from number_point itself all the
  * same, because the view shows NaN as NULL (SQLite has no NaN), and an export tells it from a point
- * without a value. */
+ * without a value. Lines end in \n, as those of otlite sql --csv do: with \r\n, line tools would
+ * take the \r for a part of the value. */
 #include <math.h>
 #include <sqlite3.h>
 
@@ -33,28 +34,6 @@ static const char SQL_ROWS[] =
     " CROSS JOIN resource r ON r.id = c.resource_id WHERE ?1 = 0 OR r.project_id = ?1"
     " ORDER BY p.id";
 
-/* RFC 4180's quoting: around what holds a comma, a quote or a line end. Empty text is quoted as
- * well, which tells it from an absent value. Lines end in \n, as the sqlite3 shell's -csv has them:
- * with \r\n, line tools would take the \r for a part of the value. */
-static void add_text(struct buf *b, struct bytes s)
-{
-    bool quote = s.n == 0;
-
-    for (size_t i = 0; i < s.n && !quote; i++)
-        quote = s.p[i] == ',' || s.p[i] == '"' || s.p[i] == '\n' || s.p[i] == '\r';
-    if (!quote) {
-        buf_add_bytes(b, s);
-        return;
-    }
-    buf_add_char(b, '"');
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] == '"')
-            buf_add_char(b, '"');
-        buf_add_char(b, (char)s.p[i]);
-    }
-    buf_add_char(b, '"');
-}
-
 static void add_number(struct buf *b, sqlite3_stmt *st, int col)
 {
     double d;
@@ -82,7 +61,7 @@ static void add_row(struct buf *b, sqlite3_stmt *st)
         if (col == TIME || col == TIME_UNIX_NANO || col == VALUE)
             add_number(b, st, col);
         else
-            add_text(b, column_bytes(st, col));
+            buf_add_csv_field(b, column_bytes(st, col));
     }
     buf_add_str(b, "\n");
 }

@@ -116,6 +116,34 @@ static void json_strings_escape_what_json_asks_for(void **state)
     buf_fini(&b);
 }
 
+/* Each as sqlite3 -csv prints it. */
+static void csv_fields_are_quoted_like_the_sqlite_shells(void **state)
+{
+    static const struct {
+        struct bytes in;
+        const char *out;
+    } c[] = {{{(const uint8_t *)"plain.0-9{}~!", 13}, "plain.0-9{}~!"},
+             {{NULL, 0}, "\"\""},
+             {{(const uint8_t *)"a,b", 3}, "\"a,b\""},
+             {{(const uint8_t *)"\"", 1}, "\"\"\"\""},
+             {{(const uint8_t *)"a \"b\"", 5}, "\"a \"\"b\"\"\""},
+             {{(const uint8_t *)"it's", 4}, "\"it's\""},
+             {{(const uint8_t *)"two words", 9}, "\"two words\""},
+             {{(const uint8_t *)"a\nb", 3}, "\"a\nb\""},
+             {{(const uint8_t *)"a\r", 2}, "\"a\r\""},
+             {{(const uint8_t *)"\x7f", 1}, "\"\x7f\""},
+             {{(const uint8_t *)"\xc3\xa9", 2}, "\"\xc3\xa9\""}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+        struct buf b = {0};
+
+        buf_add_csv_field(&b, c[i].in);
+        assert_string_equal(buf_cstr(&b), c[i].out);
+        buf_fini(&b);
+    }
+}
+
 static void doubles_read_back_to_the_same_bits(void **state)
 {
     static const struct {
@@ -335,6 +363,7 @@ int main(void)
         cmocka_unit_test(utf8_is_judged_by_the_unicode_table),
         cmocka_unit_test(repair_puts_one_replacement_for_each_maximal_subpart),
         cmocka_unit_test(json_strings_escape_what_json_asks_for),
+        cmocka_unit_test(csv_fields_are_quoted_like_the_sqlite_shells),
         cmocka_unit_test(doubles_read_back_to_the_same_bits),
         cmocka_unit_test(hash_tells_lengths_and_contents_apart),
         cmocka_unit_test(arena_refuses_what_is_over_its_budget_and_says_so),
