@@ -258,22 +258,35 @@ static enum otl_err read_rows(struct dedup *d, enum point_kind kind, int64_t aft
     return rc;
 }
 
+/* A statement that reads what is kept of one table; its type is the parameter. */
+static enum otl_err prepare_for(struct dedup *d, enum point_kind kind, const char *sql,
+                                struct sqlite3_stmt **st, struct otl_error *err)
+{
+    enum otl_err rc = db_prepare(d->db, sql, st, err);
+    int bound;
+
+    if (rc != OTL_OK)
+        return rc;
+    bound = sqlite3_bind_text(*st, 1, point_tables[kind].type, -1, SQLITE_STATIC);
+    if (bound != SQLITE_OK) {
+        rc = db_fail(d->db, bound, "bind the type of a table", err);
+        (void)sqlite3_finalize(*st);
+    }
+    return rc;
+}
+
 static enum otl_err load_segments(struct dedup *d, enum point_kind kind, struct otl_error *err)
 {
     static const char SQL[] = "SELECT first_id, last_id, min_time, max_time FROM point_segment"
                               " WHERE type = ? ORDER BY first_id";
     struct dedup_table *t = &d->tables[kind];
     struct sqlite3_stmt *st;
-    enum otl_err rc = db_prepare(d->db, SQL, &st, err);
+    enum otl_err rc = prepare_for(d, kind, SQL, &st, err);
     int step;
 
     if (rc != OTL_OK)
         return rc;
-    step = sqlite3_bind_text(st, 1, point_tables[kind].type, -1, SQLITE_STATIC);
-    while (step == SQLITE_OK || step == SQLITE_ROW) {
-        step = sqlite3_step(st);
-        if (step != SQLITE_ROW)
-            break;
+    while ((step = sqlite3_step(st)) == SQLITE_ROW) {
         if (!reserve_segments(t, 1)) {
             rc = no_memory(err);
             break;
@@ -294,14 +307,12 @@ static enum otl_err load_times(struct dedup *d, enum point_kind kind, struct otl
 {
     static const char SQL[] = "SELECT up_to_id, last_times FROM series_last_time WHERE type = ?";
     struct sqlite3_stmt *st;
-    enum otl_err rc = db_prepare(d->db, SQL, &st, err);
+    enum otl_err rc = prepare_for(d, kind, SQL, &st, err);
     int step;
 
     if (rc != OTL_OK)
         return rc;
-    step = sqlite3_bind_text(st, 1, point_tables[kind].type, -1, SQLITE_STATIC);
-    if (step == SQLITE_OK)
-        step = sqlite3_step(st);
+    step = sqlite3_step(st);
     if (step == SQLITE_ROW) {
         const void *p = sqlite3_column_blob(st, 1);
         size_t n = p == NULL ? 0 : (size_t)sqlite3_column_bytes(st, 1);
