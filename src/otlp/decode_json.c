@@ -13,17 +13,9 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "otlp/json_path.h"
 #include "otlp/json_reader.h"
 #include "otlp/message.h"
-
-/* Where we are: one link for each message on the way down, innermost first. */
-struct place {
-    const struct place *up; /* NULL: the top */
-    const char *name;       /* proto name of the field; unused at the top */
-    size_t index;           /* element of a repeated field, or NO_INDEX */
-};
-
-static const size_t NO_INDEX = SIZE_MAX;
 
 struct decoder {
     struct json_reader r;
@@ -48,64 +40,12 @@ union scalar {
     ProtobufCBinaryData bytes;
 };
 
-static enum otl_err decode_message(struct decoder *d, ProtobufCMessage *m, const struct place *at);
+static enum otl_err decode_message(struct decoder *d, ProtobufCMessage *m,
+                                   const struct json_place *at);
 
 /* ---- errors and notes ---- */
 
-/* A path is cut to what struct otl_error holds; "..." at its end says so. */
-struct path {
-    char s[sizeof(((struct otl_error *)0)->field)];
-    size_t n;
-};
-
-static void path_char(struct path *path, char c)
-{
-    if (path->n < sizeof(path->s) - 1)
-        path->s[path->n++] = c;
-    else
-        memcpy(path->s + path->n - 3, "...", 3);
-    path->s[path->n] = '\0';
-}
-
-/* name as its JSON key: the letter behind an underscore becomes a capital. */
-static void path_key(struct path *path, const char *name)
-{
-    for (; *name != '\0'; name++) {
-        if (name[0] == '_' && name[1] >= 'a' && name[1] <= 'z') {
-            path_char(path, (char)(name[1] - 'a' + 'A'));
-            name++;
-        } else {
-            path_char(path, *name);
-        }
-    }
-}
-
-static void path_of(const struct place *at, struct path *out)
-{
-    const struct place *chain[JSON_DEPTH_CAP];
-    size_t n = 0;
-
-    out->n = 0;
-    out->s[0] = '\0';
-    for (; at->up != NULL && n < sizeof(chain) / sizeof(chain[0]); at = at->up)
-        chain[n++] = at;
-    while (n > 0) {
-        const struct place *p = chain[--n];
-
-        if (out->n > 0)
-            path_char(out, '.');
-        path_key(out, p->name);
-        if (p->index != NO_INDEX) {
-            char index[24];
-
-            (void)snprintf(index, sizeof(index), "[%zu]", p->index);
-            for (const char *c = index; *c != '\0'; c++)
-                path_char(out, *c);
-        }
-    }
-}
-
-static void set_field(struct decoder *d, const struct path *path)
+static void set_field(struct decoder *d, const struct json_path *path)
 {
     if (d->err != NULL)
         memcpy(d->err->field, path->s, path->n + 1);
@@ -123,68 +63,30 @@ static enum otl_err no_room(struct decoder *d)
 }
 
 /* After JSON_EV_ERROR. */
-static enum otl_err reader_failed(struct decoder *d, const struct place *at)
+static enum otl_err reader_failed(struct decoder *d, const struct json_place *at)
 {
-    struct path path;
+    struct json_path path;
 
     if (d->r.error_code != OTL_EBADDATA)
         return no_room(d);
-    path_of(at, &path);
+    json_path_of(at, &path);
     (void)otl_fail(d->err, OTL_EBADDATA, "The body is not valid JSON: %s, at byte %zu%s%s.",
                    d->r.error_text, d->r.error_at, path.n > 0 ? ", in " : "", path.s);
     set_field(d, &path);
     return OTL_EBADDATA;
 }
 
-/* A few words for what was found. Text of the client is shown only when short and harmless. */
-static void describe(enum json_event event, struct bytes text, char *out, size_t cap)
-{
-    bool show = text.n > 0 && text.n <= 64;
-
-    for (size_t i = 0; show && i < text.n; i++)
-        show = text.p[i] >= 0x20 && text.p[i] < 0x7f && text.p[i] != '"' && text.p[i] != '\\';
-    switch (event) {
-    case JSON_EV_OBJECT:
-        (void)snprintf(out, cap, "an object");
-        break;
-    case JSON_EV_ARRAY:
-        (void)snprintf(out, cap, "an array");
-        break;
-    case JSON_EV_STRING:
-        if (show)
-            (void)snprintf(out, cap, "the string \"%.*s\"", (int)text.n, (const char *)text.p);
-        else
-            (void)snprintf(out, cap, text.n == 0 ? "an empty string" : "a string");
-        break;
-    case JSON_EV_NUMBER:
-        if (show)
-            (void)snprintf(out, cap, "the number %.*s", (int)text.n, (const char *)text.p);
-        else
-            (void)snprintf(out, cap, "a number");
-        break;
-    case JSON_EV_TRUE:
-        (void)snprintf(out, cap, "true");
-        break;
-    case JSON_EV_FALSE:
-        (void)snprintf(out, cap, "false");
-        break;
-    default:
-        (void)snprintf(out, cap, "null");
-        break;
-    }
-}
-
 /* The request is refused because of the value that began with event. */
-static enum otl_err refuse(struct decoder *d, enum json_event event, const struct place *at,
+static enum otl_err refuse(struct decoder *d, enum json_event event, const struct json_place *at,
                            const char *wanted)
 {
-    struct path path;
+    struct json_path path;
     char found[96];
 
     if (event == JSON_EV_ERROR)
         return reader_failed(d, at);
-    path_of(at, &path);
-    describe(event, d->r.text, found, sizeof(found));
+    json_path_of(at, &path);
+    json_describe(event, d->r.text, found, sizeof(found));
     (void)otl_fail(d->err, OTL_EBADDATA, "%s is %s; it must be %s.",
                    path.n > 0 ? path.s : "The body", found, wanted);
     set_field(d, &path);
@@ -193,8 +95,8 @@ static enum otl_err refuse(struct decoder *d, enum json_event event, const struc
 
 /* A scalar that cannot be taken: the value that began with event is skipped, and costs the
  * smallest whole around it. */
-static enum otl_err bad_scalar(struct decoder *d, enum json_event event, const struct place *at,
-                               const char *wanted)
+static enum otl_err bad_scalar(struct decoder *d, enum json_event event,
+                               const struct json_place *at, const char *wanted)
 {
     if (event == JSON_EV_ERROR || d->point == NULL)
         return refuse(d, event, at, wanted);
@@ -210,11 +112,11 @@ static enum otl_err bad_scalar(struct decoder *d, enum json_event event, const s
     return OTL_OK;
 }
 
-static enum otl_err too_deep(struct decoder *d, const struct place *at)
+static enum otl_err too_deep(struct decoder *d, const struct json_place *at)
 {
-    struct path path;
+    struct json_path path;
 
-    path_of(at, &path);
+    json_path_of(at, &path);
     (void)otl_fail(d->err, OTL_EBADDATA,
                    "An attribute value is nested more than %" PRIu32 " levels deep, in %s.",
                    d->lim->max_value_depth, path.s);
@@ -228,13 +130,13 @@ static void note(struct decoder *d, enum warning w, struct bytes example)
         d->notes->example[w] = example;
 }
 
-static enum otl_err note_null_element(struct decoder *d, const struct place *at)
+static enum otl_err note_null_element(struct decoder *d, const struct json_place *at)
 {
     struct bytes example = {0};
-    struct path path;
+    struct json_path path;
 
     if (d->notes->warnings[WARN_NULL_ELEMENT] == 0) {
-        path_of(at, &path);
+        json_path_of(at, &path);
         if (!arena_dup(d->a, bytes_of(path.s, path.n), &example))
             return no_room(d);
     }
@@ -243,23 +145,6 @@ static enum otl_err note_null_element(struct decoder *d, const struct place *at)
 }
 
 /* ---- fields ---- */
-
-static bool key_is_camel(const char *name, struct bytes key)
-{
-    size_t i = 0;
-
-    for (; *name != '\0'; name++, i++) {
-        uint8_t c = (uint8_t)*name;
-
-        if (c == '_' && name[1] >= 'a' && name[1] <= 'z') {
-            name++;
-            c = (uint8_t)(*name - 'a' + 'A');
-        }
-        if (i >= key.n || key.p[i] != c)
-            return false;
-    }
-    return i == key.n;
-}
 
 /* NULL for an unknown key. *hint is where the search starts: senders keep one order. */
 static const ProtobufCFieldDescriptor *
@@ -270,7 +155,7 @@ find_field(struct decoder *d, const ProtobufCMessageDescriptor *desc, unsigned *
     for (unsigned i = 0; i < desc->n_fields; i++) {
         unsigned k = (*hint + i) % desc->n_fields;
 
-        if (key_is_camel(desc->fields[k].name, key)) {
+        if (json_key_is(desc->fields[k].name, key)) {
             *hint = k + 1;
             return &desc->fields[k];
         }
@@ -376,7 +261,7 @@ static enum otl_err decode_string(struct decoder *d, union scalar *out)
 
 /* *taken stays false when the id is dropped. */
 static enum otl_err decode_id(struct decoder *d, uint32_t id, enum json_event event,
-                              const struct place *at, union scalar *out, bool *taken)
+                              const struct json_place *at, union scalar *out, bool *taken)
 {
     size_t n = id == EXEMPLAR_TRACE_ID ? TRACE_ID_BYTES : SPAN_ID_BYTES;
     struct bytes text = d->r.text;
@@ -406,7 +291,7 @@ static enum otl_err decode_id(struct decoder *d, uint32_t id, enum json_event ev
 
 static enum otl_err decode_bytes(struct decoder *d, const ProtobufCMessageDescriptor *desc,
                                  const ProtobufCFieldDescriptor *f, enum json_event event,
-                                 const struct place *at, union scalar *out, bool *taken)
+                                 const struct json_place *at, union scalar *out, bool *taken)
 {
     enum bytes_text kind = bytes_text_of(desc, f->id);
     struct bytes text = d->r.text;
@@ -458,8 +343,8 @@ static enum json_number parse_double(enum json_event event, struct bytes text, d
 
 /* An enum is its number; a name is refused with the number it stands for. */
 static enum otl_err decode_enum(struct decoder *d, const ProtobufCEnumDescriptor *desc,
-                                enum json_event event, const struct place *at, union scalar *out,
-                                bool *taken)
+                                enum json_event event, const struct json_place *at,
+                                union scalar *out, bool *taken)
 {
     struct bytes text = d->r.text;
     char wanted[64] = "an integer (the number of an enum value)";
@@ -493,7 +378,7 @@ static bool int_as_double(struct decoder *d, union scalar *out)
  * NULL when there is nothing to store, or AnyValue's double_value for an integer too large. */
 static enum otl_err decode_scalar(struct decoder *d, const ProtobufCMessageDescriptor *desc,
                                   const ProtobufCFieldDescriptor *f, enum json_event event,
-                                  const struct place *at, union scalar *out,
+                                  const struct json_place *at, union scalar *out,
                                   const ProtobufCFieldDescriptor **as)
 {
     const char *wanted = "a number";
@@ -602,7 +487,7 @@ static bool list_add(struct decoder *d, struct list *l, const void *element)
 
 /* The elements of a repeated scalar; its '[' has been read. */
 static enum otl_err decode_scalars(struct decoder *d, ProtobufCMessage *m,
-                                   const ProtobufCFieldDescriptor *f, struct place *here)
+                                   const ProtobufCFieldDescriptor *f, struct json_place *here)
 {
     struct list list = {.size = scalar_size(f->type), .hint = 4};
 
@@ -652,7 +537,7 @@ static void exemplar_unset_value(ProtobufCMessage *m)
 
 /* A new message, from the object whose '{' has been read, or empty for null (event says which). */
 static enum otl_err decode_new(struct decoder *d, const ProtobufCMessageDescriptor *desc,
-                               enum json_event event, const struct place *at,
+                               enum json_event event, const struct json_place *at,
                                ProtobufCMessage **out)
 {
     bool value =
@@ -694,7 +579,7 @@ static enum otl_err decode_new(struct decoder *d, const ProtobufCMessageDescript
 
 /* The elements of a repeated message; its '[' has been read. */
 static enum otl_err decode_messages(struct decoder *d, ProtobufCMessage *m,
-                                    const ProtobufCFieldDescriptor *f, struct place *here)
+                                    const ProtobufCFieldDescriptor *f, struct json_place *here)
 {
     struct list list = {.size = sizeof(ProtobufCMessage *), .hint = 4};
 
@@ -726,9 +611,9 @@ static enum otl_err decode_messages(struct decoder *d, ProtobufCMessage *m,
 /* ---- messages ---- */
 
 static enum otl_err decode_field(struct decoder *d, ProtobufCMessage *m,
-                                 const ProtobufCFieldDescriptor *f, const struct place *at)
+                                 const ProtobufCFieldDescriptor *f, const struct json_place *at)
 {
-    struct place here = {at, f->name, NO_INDEX};
+    struct json_place here = {at, f->name, JSON_NO_INDEX};
     enum json_event event = json_next(&d->r);
     const ProtobufCFieldDescriptor *as;
     union scalar value;
@@ -762,7 +647,8 @@ static enum otl_err decode_field(struct decoder *d, ProtobufCMessage *m,
 }
 
 /* The members of m; its '{' has been read. */
-static enum otl_err decode_message(struct decoder *d, ProtobufCMessage *m, const struct place *at)
+static enum otl_err decode_message(struct decoder *d, ProtobufCMessage *m,
+                                   const struct json_place *at)
 {
     unsigned hint = 0;
 
@@ -803,7 +689,7 @@ enum otl_err decode_json(struct bytes body, const struct decode_limits *lim, str
                          otlp_request **out, struct decode_notes *notes, struct otl_error *err)
 {
     struct decoder d = {.lim = lim, .a = a, .notes = notes, .err = err};
-    struct place top = {NULL, "", NO_INDEX};
+    struct json_place top = {NULL, "", JSON_NO_INDEX};
     ProtobufCMessage *m = NULL;
     enum json_event event;
     enum otl_err rc;
