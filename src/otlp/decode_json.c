@@ -235,7 +235,8 @@ static void clear_member(ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
  * string_as_bytes. */
 enum bytes_text { TEXT_PLAIN, TEXT_HEX, TEXT_BASE64 };
 
-enum { EXEMPLAR_SPAN_ID = 4, EXEMPLAR_TRACE_ID = 5, SPAN_ID_BYTES = 8, TRACE_ID_BYTES = 16 };
+enum { EXEMPLAR_SPAN_ID = 4, EXEMPLAR_TRACE_ID = 5 };
+enum { SPAN_ID_BYTES = 8, TRACE_ID_BYTES = 16, BAD_ID_BYTES = 1 };
 
 static enum bytes_text bytes_text_of(const ProtobufCMessageDescriptor *desc, uint32_t id)
 {
@@ -259,33 +260,26 @@ static enum otl_err decode_string(struct decoder *d, union scalar *out)
     return OTL_OK;
 }
 
-/* *taken stays false when the id is dropped. */
+/* What is not hex of the right length gets a length that no id has: batch_build drops it then, and
+ * warns with the metric's name, as it does for protobuf. */
 static enum otl_err decode_id(struct decoder *d, uint32_t id, enum json_event event,
-                              const struct json_place *at, union scalar *out, bool *taken)
+                              const struct json_place *at, union scalar *out)
 {
     size_t n = id == EXEMPLAR_TRACE_ID ? TRACE_ID_BYTES : SPAN_ID_BYTES;
     struct bytes text = d->r.text;
-    uint8_t *id_bytes;
+    bool string = event == JSON_EV_STRING;
+    uint8_t *p;
 
-    if (event == JSON_EV_STRING && text.n == 0)
+    if (!json_skip_rest(&d->r, event))
+        return reader_failed(d, at);
+    out->bytes = (ProtobufCBinaryData){0, NULL};
+    if (string && text.n == 0)
         return OTL_OK;
-    if (event != JSON_EV_STRING) {
-        if (!json_skip_rest(&d->r, event))
-            return reader_failed(d, at);
-        note(d, WARN_EXEMPLAR, (struct bytes){0});
-        return OTL_OK;
-    }
-    if (text.n == 2 * n) {
-        id_bytes = arena_alloc(d->a, n);
-        if (id_bytes == NULL)
-            return no_room(d);
-        if (hex_decode(text, id_bytes)) {
-            out->bytes = (ProtobufCBinaryData){n, id_bytes};
-            *taken = true;
-            return OTL_OK;
-        }
-    }
-    note(d, WARN_EXEMPLAR, text);
+    p = arena_zalloc(d->a, 1, n);
+    if (p == NULL)
+        return no_room(d);
+    out->bytes.data = p;
+    out->bytes.len = string && text.n == 2 * n && hex_decode(text, p) ? n : BAD_ID_BYTES;
     return OTL_OK;
 }
 
@@ -298,8 +292,10 @@ static enum otl_err decode_bytes(struct decoder *d, const ProtobufCMessageDescri
     uint8_t *p;
     size_t n = 0;
 
-    if (kind == TEXT_HEX)
-        return decode_id(d, f->id, event, at, out, taken);
+    if (kind == TEXT_HEX) {
+        *taken = true;
+        return decode_id(d, f->id, event, at, out);
+    }
     if (event != JSON_EV_STRING)
         return bad_scalar(d, event, at, "a string");
     if (kind == TEXT_PLAIN) {

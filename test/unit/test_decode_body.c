@@ -129,6 +129,39 @@ static void both_encodings_bound_the_depth_alike(void **state)
     }
 }
 
+static void bad_ids_are_dropped_and_the_exemplar_kept_in_both_encodings(void **state)
+{
+    struct buf b = {0};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        if (i == 0) {
+            pb_str(&b, 5, "fifteen bytes..");
+            pb_str(&b, 4, "seven..");
+            pb_fixed64(&b, 6, 7);
+            pb_wrap(&b, 5);
+            pb_fixed64(&b, 3, (uint64_t)NOW);
+            pb_double(&b, 4, 1);
+            pb_gauge_request(&b, "m");
+        } else {
+            buf_reset(&b);
+            buf_add_str(&b,
+                        "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"name\":\"m\","
+                        "\"gauge\":{\"dataPoints\":[{\"timeUnixNano\":\"1790000000000000000\","
+                        "\"asDouble\":1,\"exemplars\":[{\"asInt\":7,"
+                        "\"traceId\":\"sixteen letters.\",\"spanId\":\"letters8\"}]}]}}]}]}]}");
+        }
+        assert_int_equal(decode(i == 0 ? ENCODING_PROTOBUF : ENCODING_JSON, buf_bytes(&b)), OTL_OK);
+        assert_int_equal(batch.n_numbers, 1);
+        assert_int_equal(batch.n_exemplars, 1);
+        assert_true(batch.exemplars[0].value.u.i == 7);
+        assert_false(batch.exemplars[0].has_trace_id || batch.exemplars[0].has_span_id);
+        assert_int_equal(batch.warnings[WARN_EXEMPLAR], 2);
+        assert_true(bytes_equal(batch.warning_example[WARN_EXEMPLAR], bytes_str("m")));
+    }
+    buf_fini(&b);
+}
+
 static void every_budget_too_small_is_refused_cleanly(void **state)
 {
     static const char *const files[] = {"s14-split.hex", "s17-mixed.json"};
@@ -166,6 +199,7 @@ int main(void)
         CASE(both_encodings_give_one_batch),
         CASE(each_encoding_refuses_the_other),
         CASE(both_encodings_bound_the_depth_alike),
+        CASE(bad_ids_are_dropped_and_the_exemplar_kept_in_both_encodings),
         CASE(every_budget_too_small_is_refused_cleanly),
     };
 

@@ -626,7 +626,7 @@ static void bytes_are_base64_of_either_alphabet(void **state)
     assert_int_equal(attribute("{\"bytesValue\":\"\"}")->bytes_value.len, 0);
 }
 
-static void bad_ids_are_dropped_and_the_exemplar_kept(void **state)
+static void bad_ids_get_a_length_that_no_id_has(void **state)
 {
     static const char *const ids[] = {
         "\"traceId\":\"5b8efff798038103d269b633813fc60\"",  /* odd */
@@ -645,16 +645,23 @@ static void bad_ids_are_dropped_and_the_exemplar_kept(void **state)
 
         assert_false(defective(p));
         assert_int_equal(p->n_exemplars, 1);
-        assert_int_equal(p->exemplars[0]->trace_id.len, 0);
-        assert_int_equal(p->exemplars[0]->span_id.len, 0);
+        /* batch_build drops it, and warns. */
+        assert_int_equal(p->exemplars[0]->trace_id.len + p->exemplars[0]->span_id.len, 1);
         assert_true(p->exemplars[0]->as_int == 5);
-        assert_int_equal(notes.warnings[WARN_EXEMPLAR], 1);
+        assert_int_equal(count_warnings(), 0);
     }
     Otlp__NumberDataPoint *p =
         point("{\"exemplars\":[{\"traceId\":\"\",\"spanId\":null,\"asInt\":5}]}");
 
     assert_int_equal(p->exemplars[0]->trace_id.len, 0);
     assert_int_equal(count_warnings(), 0);
+    /* The last duplicate wins, whichever is empty or bad. */
+    p = point("{\"exemplars\":[{\"asInt\":5,\"spanId\":\"eee19b7ec3c1b174\",\"spanId\":\"\"},"
+              "{\"asInt\":5,\"spanId\":\"eee19b7ec3c1b174\",\"spanId\":\"x\"},"
+              "{\"asInt\":5,\"spanId\":\"x\",\"spanId\":\"eee19b7ec3c1b174\"}]}");
+    assert_int_equal(p->exemplars[0]->span_id.len, 0);
+    assert_int_equal(p->exemplars[1]->span_id.len, 1);
+    assert_int_equal(p->exemplars[2]->span_id.len, 8);
 }
 
 static void a_bad_number_in_an_exemplar_costs_the_exemplar(void **state)
@@ -883,7 +890,7 @@ int main(void)
         CASE(strings_keep_nul_and_ill_formed_bytes),
         CASE(strings_without_escapes_are_not_copied),
         CASE(bytes_are_base64_of_either_alphabet),
-        CASE(bad_ids_are_dropped_and_the_exemplar_kept),
+        CASE(bad_ids_get_a_length_that_no_id_has),
         CASE(a_bad_number_in_an_exemplar_costs_the_exemplar),
         CASE(values_nest_to_the_limit_and_no_deeper),
         CASE(over_the_budget_is_too_big),
