@@ -1,4 +1,4 @@
-/* OTLP/JSON to the message tree: rules J-1 to J-25 one by one, then the shared cases. */
+/* OTLP/JSON to the message tree: rules J-1 to J-25 one by one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,42 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "otlp/message.h"
-#include "shared_case.h"
-
-static struct decode_limits limits;
-static struct arena arena;
-static struct decode_notes notes;
-static struct otl_error err;
-
-static int setup(void **state)
-{
-    (void)state;
-    limits = (struct decode_limits){.max_value_depth = 64};
-    arena_init(&arena, 64 << 20);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    arena_fini(&arena);
-    return 0;
-}
-
-static enum otl_err decode(struct bytes body, otlp_request **out)
-{
-    *out = NULL;
-    memset(&err, 0, sizeof(err));
-    return decode_json(body, &limits, &arena, out, &notes, &err);
-}
+#include "json_fixture.h"
 
 static otlp_request *good(const char *body)
 {
     otlp_request *m;
 
-    if (decode(bytes_str(body), &m) != OTL_OK)
-        fail_msg("refused: %s (%s)", err.msg, body);
+    if (jfx_decode(bytes_str(body), &m) != OTL_OK)
+        fail_msg("refused: %s (%s)", jfx.err.msg, body);
     return m;
 }
 
@@ -53,15 +25,15 @@ static otlp_request *good(const char *body)
 static void bad(const char *body, const char *field)
 {
     otlp_request *m;
-    enum otl_err rc = decode(bytes_str(body), &m);
+    enum otl_err rc = jfx_decode(bytes_str(body), &m);
 
     if (rc != OTL_EBADDATA)
         fail_msg("rc %d for %s", (int)rc, body);
-    assert_int_equal(err.code, OTL_EBADDATA);
+    assert_int_equal(jfx.err.code, OTL_EBADDATA);
     assert_null(m);
-    assert_true(err.msg[0] != '\0');
+    assert_true(jfx.err.msg[0] != '\0');
     if (field != NULL)
-        assert_string_equal(err.field, field);
+        assert_string_equal(jfx.err.field, field);
 }
 
 #define METRIC_HEAD "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":["
@@ -134,15 +106,6 @@ static void assert_bytes(ProtobufCBinaryData got, const char *want)
         assert_memory_equal(got.data, want, got.len);
 }
 
-static uint64_t count_warnings(void)
-{
-    uint64_t n = 0;
-
-    for (int w = 0; w < WARN_COUNT_OF_WARNINGS; w++)
-        n += notes.warnings[w];
-    return n;
-}
-
 /* ---- keys ---- */
 
 static void reads_the_whole_request(void **state)
@@ -200,7 +163,7 @@ static void reads_the_whole_request(void **state)
     assert_memory_equal(e->span_id.data, span, 8);
     assert_int_equal(e->filtered_attributes[0]->value->value_case,
                      OTLP__ANY_VALUE__VALUE_BOOL_VALUE);
-    assert_int_equal(count_warnings(), 0);
+    assert_int_equal(jfx_warnings(), 0);
     assert_false(defective(p));
 }
 
@@ -210,13 +173,13 @@ static void snake_case_keys_are_unknown_and_noted(void **state)
 
     (void)state;
     assert_int_equal(m->n_resource_metrics, 0);
-    assert_int_equal(notes.warnings[WARN_UNKNOWN_KEY], 1);
-    assert_true(bytes_equal(notes.example[WARN_UNKNOWN_KEY], bytes_str("resource_metrics")));
-    limits.accept_snake_case = true;
+    assert_int_equal(jfx.notes.warnings[WARN_UNKNOWN_KEY], 1);
+    assert_true(bytes_equal(jfx.notes.example[WARN_UNKNOWN_KEY], bytes_str("resource_metrics")));
+    jfx.limits.accept_snake_case = true;
     m = good("{\"resource_metrics\":[{\"schema_url\":\"x\"}]}");
     assert_int_equal(m->n_resource_metrics, 1);
     assert_bytes(m->resource_metrics[0]->schema_url, "x");
-    assert_int_equal(count_warnings(), 0);
+    assert_int_equal(jfx_warnings(), 0);
 }
 
 static void unknown_keys_are_skipped_but_still_checked(void **state)
@@ -226,7 +189,7 @@ static void unknown_keys_are_skipped_but_still_checked(void **state)
                           "\"instrumentationLibraryMetrics\":[null],\"ResourceMetrics\":7}")
                          ->n_resource_metrics,
                      0);
-    assert_int_equal(count_warnings(), 0);
+    assert_int_equal(jfx_warnings(), 0);
     bad("{\"resourceMetrics\":[{\"mystery\":{\"\":}}]}", "resourceMetrics[0]");
     bad("{\"a\":[1,]}", "");
 }
@@ -303,7 +266,7 @@ static void null_means_unset(void **state)
     m = good(in_metric("{\"name\":null,\"gauge\":null,\"sum\":{\"aggregationTemporality\":null,"
                        "\"isMonotonic\":null}}"));
     assert_int_equal(metric_of(m)->data_case, OTLP__METRIC__DATA_SUM);
-    assert_int_equal(count_warnings(), 0);
+    assert_int_equal(jfx_warnings(), 0);
 }
 
 static void null_elements(void **state)
@@ -317,15 +280,15 @@ static void null_elements(void **state)
     assert_int_equal(metric->gauge->n_data_points, 2);
     assert_int_equal(metric->gauge->data_points[1]->n_attributes, 1);
     assert_int_equal(metric->gauge->data_points[1]->n_exemplars, 0);
-    assert_int_equal(notes.warnings[WARN_NULL_ELEMENT], 4);
-    assert_true(bytes_equal(notes.example[WARN_NULL_ELEMENT], bytes_str(METRIC_PATH)));
+    assert_int_equal(jfx.notes.warnings[WARN_NULL_ELEMENT], 4);
+    assert_true(bytes_equal(jfx.notes.example[WARN_NULL_ELEMENT], bytes_str(METRIC_PATH)));
     v = attribute("{\"arrayValue\":{\"values\":[null,{\"intValue\":1},{}]}}");
     assert_int_equal(v->array_value->n_values, 3);
     assert_int_equal(v->array_value->values[0]->value_case, OTLP__ANY_VALUE__VALUE__NOT_SET);
     assert_int_equal(v->array_value->values[2]->value_case, OTLP__ANY_VALUE__VALUE__NOT_SET);
-    assert_int_equal(count_warnings(), 0);
+    assert_int_equal(jfx_warnings(), 0);
     assert_int_equal(attribute("{\"kvlistValue\":{\"values\":[null]}}")->kvlist_value->n_values, 0);
-    assert_int_equal(notes.warnings[WARN_NULL_ELEMENT], 1);
+    assert_int_equal(jfx.notes.warnings[WARN_NULL_ELEMENT], 1);
     assert_true(defective(histogram_point("{\"bucketCounts\":[1,null,2]}")));
     assert_true(defective(histogram_point("{\"explicitBounds\":[null]}")));
 }
@@ -488,14 +451,14 @@ static void a_huge_integer_attribute_becomes_a_double(void **state)
     (void)state;
     assert_int_equal(v->value_case, OTLP__ANY_VALUE__VALUE_DOUBLE_VALUE);
     assert_true(v->double_value == 1e21);
-    assert_int_equal(notes.warnings[WARN_INT_AS_DOUBLE], 1);
+    assert_int_equal(jfx.notes.warnings[WARN_INT_AS_DOUBLE], 1);
     v = attribute("{\"intValue\":\"9223372036854775808\"}");
     assert_int_equal(v->value_case, OTLP__ANY_VALUE__VALUE_DOUBLE_VALUE);
     assert_true(v->double_value == 9223372036854775808.0);
     /* Also in the envelope, where the request would be lost otherwise. */
     (void)good("{\"resourceMetrics\":[{\"resource\":{\"attributes\":[{\"key\":\"a\",\"value\":"
                "{\"intValue\":-1e21}}]}}]}");
-    assert_int_equal(notes.warnings[WARN_INT_AS_DOUBLE], 1);
+    assert_int_equal(jfx.notes.warnings[WARN_INT_AS_DOUBLE], 1);
     bad("{\"resourceMetrics\":[{\"resource\":{\"attributes\":[{\"key\":\"a\",\"value\":"
         "{\"intValue\":1e400}}]}}]}",
         "resourceMetrics[0].resource.attributes[0].value.intValue");
@@ -515,7 +478,7 @@ static void enum_names_are_refused_with_their_number(void **state)
     }
     bad(in_metric("{\"sum\":{\"aggregationTemporality\":\"AGGREGATION_TEMPORALITY_CUMULATIVE\"}}"),
         METRIC_PATH ".sum.aggregationTemporality");
-    assert_string_equal(err.msg, METRIC_PATH
+    assert_string_equal(jfx.err.msg, METRIC_PATH
                         ".sum.aggregationTemporality is the string "
                         "\"AGGREGATION_TEMPORALITY_CUMULATIVE\"; it must be the number 2, for "
                         "names are not OTLP/JSON.");
@@ -535,8 +498,8 @@ static void wrong_types_in_the_envelope_are_refused(void **state)
 {
     (void)state;
     bad("[]", "");
-    assert_string_equal(err.msg, "The body is an array; it must be an object "
-                                 "(ExportMetricsServiceRequest).");
+    assert_string_equal(jfx.err.msg, "The body is an array; it must be an object "
+                                     "(ExportMetricsServiceRequest).");
     bad("\"x\"", "");
     bad("null", "");
     bad("7", "");
@@ -545,7 +508,8 @@ static void wrong_types_in_the_envelope_are_refused(void **state)
     bad("{\"resourceMetrics\":[[]]}", "resourceMetrics[0]");
     bad("{\"resourceMetrics\":[{},5]}", "resourceMetrics[1]");
     bad("{\"resourceMetrics\":[{\"resource\":[]}]}", "resourceMetrics[0].resource");
-    assert_string_equal(err.msg, "resourceMetrics[0].resource is an array; it must be an object.");
+    assert_string_equal(jfx.err.msg,
+                        "resourceMetrics[0].resource is an array; it must be an object.");
     bad("{\"resourceMetrics\":[{\"schemaUrl\":5}]}", "resourceMetrics[0].schemaUrl");
     bad(in_metric("{\"name\":true}"), METRIC_PATH ".name");
     bad(in_metric("{\"sum\":{\"isMonotonic\":\"true\"}}"), METRIC_PATH ".sum.isMonotonic");
@@ -569,7 +533,7 @@ static void what_follows_the_document_is_refused(void **state)
     bad("{}{}", "");
     bad("{} x", "");
     bad("\xef\xbb\xbf{}", "");
-    assert_non_null(strstr(err.msg, "byte order mark"));
+    assert_non_null(strstr(jfx.err.msg, "byte order mark"));
 }
 
 static void client_text_in_messages_is_harmless(void **state)
@@ -577,8 +541,8 @@ static void client_text_in_messages_is_harmless(void **state)
     (void)state;
     bad(in_metric("{\"sum\":{\"aggregationTemporality\":\"\x01\xff\\\"\"}}"), NULL);
     bad(in_metric("{\"sum\":{\"aggregationTemporality\":\"a\xff\\u0001\"}}"), NULL);
-    assert_non_null(strstr(err.msg, "is a string;"));
-    assert_true(utf8_valid(bytes_str(err.msg)));
+    assert_non_null(strstr(jfx.err.msg, "is a string;"));
+    assert_true(utf8_valid(bytes_str(jfx.err.msg)));
 }
 
 /* ---- strings and bytes ---- */
@@ -592,10 +556,10 @@ static void strings_keep_nul_and_ill_formed_bytes(void **state)
     assert_memory_equal(v->string_value.data, "a\0b", 3);
     v = attribute("{\"stringValue\":\"x\xff\xfe\"}");
     assert_bytes(v->string_value, "x\xff\xfe");
-    assert_int_equal(count_warnings(), 0);
+    assert_int_equal(jfx_warnings(), 0);
     v = attribute("{\"stringValue\":\"cut \\ud83d\"}");
     assert_bytes(v->string_value, "cut \xef\xbf\xbd");
-    assert_int_equal(notes.warnings[WARN_SURROGATE], 1);
+    assert_int_equal(jfx.notes.warnings[WARN_SURROGATE], 1);
     v = attribute("{\"stringValue\":\"\"}");
     assert_int_equal(v->value_case, OTLP__ANY_VALUE__VALUE_STRING_VALUE);
     assert_int_equal(v->string_value.len, 0);
@@ -648,13 +612,13 @@ static void bad_ids_get_a_length_that_no_id_has(void **state)
         /* batch_build drops it, and warns. */
         assert_int_equal(p->exemplars[0]->trace_id.len + p->exemplars[0]->span_id.len, 1);
         assert_true(p->exemplars[0]->as_int == 5);
-        assert_int_equal(count_warnings(), 0);
+        assert_int_equal(jfx_warnings(), 0);
     }
     Otlp__NumberDataPoint *p =
         point("{\"exemplars\":[{\"traceId\":\"\",\"spanId\":null,\"asInt\":5}]}");
 
     assert_int_equal(p->exemplars[0]->trace_id.len, 0);
-    assert_int_equal(count_warnings(), 0);
+    assert_int_equal(jfx_warnings(), 0);
     /* The last duplicate wins, whichever is empty or bad. */
     p = point("{\"exemplars\":[{\"asInt\":5,\"spanId\":\"eee19b7ec3c1b174\",\"spanId\":\"\"},"
               "{\"asInt\":5,\"spanId\":\"eee19b7ec3c1b174\",\"spanId\":\"x\"},"
@@ -707,15 +671,15 @@ static void values_nest_to_the_limit_and_no_deeper(void **state)
     (void)state;
     for (int kvlist = 0; kvlist < 2; kvlist++) {
         for (int big = 0; big < 2; big++) {
-            limits.max_value_depth = big ? 200 : 64;
-            char *at_limit = nested(limits.max_value_depth, kvlist);
-            char *beyond = nested(limits.max_value_depth + 1, kvlist);
+            jfx.limits.max_value_depth = big ? 200 : 64;
+            char *at_limit = nested(jfx.limits.max_value_depth, kvlist);
+            char *beyond = nested(jfx.limits.max_value_depth + 1, kvlist);
             char *far = nested(20000, kvlist);
 
             assert_non_null(good(at_limit));
             bad(beyond, NULL);
-            assert_non_null(strstr(err.msg, "nested more than"));
-            assert_true(strncmp(err.field, METRIC_PATH, strlen(METRIC_PATH)) == 0);
+            assert_non_null(strstr(jfx.err.msg, "nested more than"));
+            assert_true(strncmp(jfx.err.field, METRIC_PATH, strlen(METRIC_PATH)) == 0);
             bad(far, NULL);
             free(at_limit);
             free(beyond);
@@ -729,12 +693,12 @@ static void over_the_budget_is_too_big(void **state)
     otlp_request *m;
 
     (void)state;
-    arena_fini(&arena);
-    arena_init(&arena, 500);
+    arena_fini(&jfx.arena);
+    arena_init(&jfx.arena, 500);
     assert_int_equal(
-        decode(bytes_str("{\"resourceMetrics\":[{},{},{},{},{},{},{},{},{},{},{}]}"), &m),
+        jfx_decode(bytes_str("{\"resourceMetrics\":[{},{},{},{},{},{},{},{},{},{},{}]}"), &m),
         OTL_ETOOBIG);
-    assert_non_null(strstr(err.msg, "500 bytes"));
+    assert_non_null(strstr(jfx.err.msg, "500 bytes"));
 }
 
 /* Zeros of empty buckets are two bytes each in the body and eight in memory, not more. */
@@ -753,122 +717,13 @@ static void bucket_arrays_take_their_exact_room(void **state)
 
     assert_int_equal(p->n_bucket_counts, n);
     assert_true(p->bucket_counts[n - 1] == 7);
-    assert_true(arena.used < 8 * n + 4096);
+    assert_true(jfx.arena.used < 8 * n + 4096);
     free(s);
-}
-
-/* ---- shared cases ---- */
-
-static const char *const CASES_GOOD[] = {
-    "good.json",          "s07-int-forms.json",    "s08-temporality.json",
-    "s09-unknown.json",   "s10-empty-object.json", "s11-deep-20.json",
-    "s17-mixed.json",     "s17-no-buckets.json",   "s18-stale.json",
-    "s20-nonfinite.json", "s20-null.json"};
-
-static const char *const CASES_BAD[] = {"s08-enum-name.json",
-                                        "s10-array-for-object.json",
-                                        "s10-bad-escape.json",
-                                        "s10-bad-number.json",
-                                        "s10-bom.json",
-                                        "s10-empty-name-colon.json",
-                                        "s10-nested-colon.json",
-                                        "s10-top-array.json",
-                                        "s10-top-null.json",
-                                        "s10-top-string.json",
-                                        "s10-trailing.json",
-                                        "s10-truncated.json",
-                                        "s10-whitespace-only.json",
-                                        "s11-deep-20000.json",
-                                        "s11-deep-unknown.json",
-                                        "s20-bare-nan.json"};
-
-/* The recorded requests of the JavaScript SDK. */
-static const char *const PAYLOADS[] = {
-    "../payloads/08-metrics-json.json", "../payloads/09-metrics-json.json",
-    "../payloads/10-metrics-json.json", "../payloads/11-metrics-json.json"};
-
-static void shared_cases_have_their_right_answers(void **state)
-{
-    struct buf b = {0};
-    otlp_request *m;
-
-    (void)state;
-    if (!shared_case("good.json", &b)) {
-        buf_fini(&b);
-        skip();
-    }
-    for (size_t i = 0; i < sizeof(CASES_GOOD) / sizeof(CASES_GOOD[0]); i++) {
-        assert_true(shared_case(CASES_GOOD[i], &b));
-        if (decode(buf_bytes(&b), &m) != OTL_OK)
-            fail_msg("%s: %s", CASES_GOOD[i], err.msg);
-        assert_int_equal(count_warnings(), 0);
-    }
-    for (size_t i = 0; i < sizeof(CASES_BAD) / sizeof(CASES_BAD[0]); i++) {
-        assert_true(shared_case(CASES_BAD[i], &b));
-        if (decode(buf_bytes(&b), &m) != OTL_EBADDATA)
-            fail_msg("%s was taken", CASES_BAD[i]);
-    }
-    for (size_t i = 0; i < sizeof(PAYLOADS) / sizeof(PAYLOADS[0]); i++) {
-        assert_true(shared_case(PAYLOADS[i], &b));
-        if (decode(buf_bytes(&b), &m) != OTL_OK)
-            fail_msg("%s: %s", PAYLOADS[i], err.msg);
-        assert_int_equal(count_warnings(), 0);
-        assert_true(m->resource_metrics[0]->scope_metrics[0]->n_metrics >= 4);
-    }
-    buf_fini(&b);
-}
-
-static void shared_cases_keep_their_numbers(void **state)
-{
-    static const int64_t ints[] = {42, 42, INT64_MIN, 9007199254740993};
-    struct buf b = {0};
-    Otlp__ScopeMetrics *sm;
-    Otlp__HistogramDataPoint *h;
-    Otlp__Gauge *g;
-    otlp_request *m;
-
-    (void)state;
-    if (!shared_case("s07-int-forms.json", &b)) {
-        buf_fini(&b);
-        skip();
-    }
-    assert_int_equal(decode(buf_bytes(&b), &m), OTL_OK);
-    sm = m->resource_metrics[0]->scope_metrics[0];
-    for (size_t i = 0; i < 4; i++)
-        assert_true(sm->metrics[0]->gauge->data_points[i]->as_int == ints[i]);
-    h = sm->metrics[1]->histogram->data_points[0];
-    assert_int_equal(h->count, 6);
-    assert_int_equal(h->n_bucket_counts, 3);
-    assert_int_equal(h->bucket_counts[0] * 100 + h->bucket_counts[1] * 10 + h->bucket_counts[2],
-                     123);
-    assert_true(h->explicit_bounds[1] == 2.5);
-    assert_true(h->start_time_unix_nano == 1789999940000000000u);
-    for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(h->attributes[i]->value->value_case, OTLP__ANY_VALUE__VALUE_INT_VALUE);
-        assert_int_equal(h->attributes[i]->value->int_value, 7);
-    }
-
-    assert_true(shared_case("s09-unknown.json", &b));
-    assert_int_equal(decode(buf_bytes(&b), &m), OTL_OK);
-    g = metric_of(m)->gauge;
-    assert_int_equal(g->n_data_points, 1);
-    assert_true(g->data_points[0]->as_double == 2.5);
-    assert_true(g->data_points[0]->time_unix_nano == 1790000000000000000u);
-
-    assert_true(shared_case("s20-null.json", &b));
-    assert_int_equal(decode(buf_bytes(&b), &m), OTL_OK);
-    g = metric_of(m)->gauge;
-    assert_int_equal(g->data_points[0]->value_case, OTLP__NUMBER_DATA_POINT__VALUE__NOT_SET);
-    assert_true(g->data_points[1]->as_double == 3.5);
-    assert_int_equal(g->data_points[1]->attributes[0]->value->value_case,
-                     OTLP__ANY_VALUE__VALUE__NOT_SET);
-    assert_true(g->data_points[2]->as_double == 4.5);
-    buf_fini(&b);
 }
 
 int main(void)
 {
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, jfx_setup, jfx_teardown)
     const struct CMUnitTest tests[] = {
         CASE(reads_the_whole_request),
         CASE(snake_case_keys_are_unknown_and_noted),
@@ -895,8 +750,6 @@ int main(void)
         CASE(values_nest_to_the_limit_and_no_deeper),
         CASE(over_the_budget_is_too_big),
         CASE(bucket_arrays_take_their_exact_room),
-        CASE(shared_cases_have_their_right_answers),
-        CASE(shared_cases_keep_their_numbers),
     };
 
     return cmocka_run_group_tests_name("decode_json", tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* OTLP/JSON as a whole: random trees, written as JSON by this test, come back equal to what
- * protobuf-c packs, byte for byte; and damaged bodies and spent budgets are met cleanly. */
+ * protobuf-c packs, byte for byte; damaged bodies and spent budgets are met cleanly; and the shared
+ * cases have their right answers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,65 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "otlp/message.h"
+#include "json_fixture.h"
+#include "random.h"
 #include "shared_case.h"
-
-static struct decode_limits limits;
-static struct arena arena;
-static struct decode_notes notes;
-static struct otl_error err;
-
-static int setup(void **state)
-{
-    (void)state;
-    limits = (struct decode_limits){.max_value_depth = 64};
-    arena_init(&arena, 64 << 20);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    arena_fini(&arena);
-    return 0;
-}
-
-static enum otl_err decode(struct bytes body, otlp_request **out)
-{
-    *out = NULL;
-    memset(&err, 0, sizeof(err));
-    return decode_json(body, &limits, &arena, out, &notes, &err);
-}
-
-static uint64_t count_warnings(void)
-{
-    uint64_t n = 0;
-
-    for (int w = 0; w < WARN_COUNT_OF_WARNINGS; w++)
-        n += notes.warnings[w];
-    return n;
-}
 
 /* ---- random trees against protobuf-c ---- */
 
-static uint64_t random_state = 0x9e3779b97f4a7c15u;
-
-static uint64_t random_u64(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
-
-static unsigned random_below(unsigned n)
-{
-    return (unsigned)(random_u64() >> 11) % n;
-}
-
 static void *room(size_t n)
 {
-    void *p = arena_zalloc(&arena, 1, n);
+    void *p = arena_zalloc(&jfx.arena, 1, n);
 
     assert_non_null(p);
     return p;
@@ -368,15 +319,15 @@ static void any_tree_comes_back_equal(void **state)
         ProtobufCMessage *want;
         otlp_request *got;
 
-        arena_reset(&arena, 64 << 20);
+        arena_reset(&jfx.arena, 64 << 20);
         want = random_message(&otlp__export_metrics_service_request__descriptor, 0);
         buf_reset(&json);
         write_message(&json, want);
         assert_false(json.failed);
-        if (decode(buf_bytes(&json), &got) != OTL_OK)
-            fail_msg("%s", err.msg);
+        if (jfx_decode(buf_bytes(&json), &got) != OTL_OK)
+            fail_msg("%s", jfx.err.msg);
         assert_true(bytes_equal(packed(want), packed(&got->base)));
-        assert_int_equal(count_warnings(), 0);
+        assert_int_equal(jfx_warnings(), 0);
     }
     buf_fini(&json);
 }
@@ -398,11 +349,11 @@ static void every_prefix_is_refused(void **state)
     otlp_request *m;
 
     (void)state;
-    assert_int_equal(decode(bytes_str(GOOD), &m), OTL_OK);
+    assert_int_equal(jfx_decode(bytes_str(GOOD), &m), OTL_OK);
     for (size_t n = 0; n < sizeof(GOOD) - 1; n++) {
         struct guarded g = guarded_copy(bytes_of(GOOD, n));
 
-        assert_int_equal(decode(g.b, &m), OTL_EBADDATA);
+        assert_int_equal(jfx_decode(g.b, &m), OTL_EBADDATA);
         assert_null(m);
         guarded_free(&g);
     }
@@ -423,15 +374,15 @@ static void damage_never_harms(void **state)
         memcpy(s, GOOD, sizeof(GOOD));
         for (unsigned k = 1 + random_below(3); k > 0; k--)
             s[random_below(sizeof(GOOD) - 1)] = likely[random_below(sizeof(likely))];
-        arena_reset(&arena, 1 << 20);
+        arena_reset(&jfx.arena, 1 << 20);
         g = guarded_copy(bytes_of(s, sizeof(GOOD) - 1));
-        rc = decode(g.b, &m);
+        rc = jfx_decode(g.b, &m);
         if (rc == OTL_OK) {
             (void)packed(&m->base); /* walks all that was built */
             taken++;
         } else {
             assert_int_equal(rc, OTL_EBADDATA);
-            assert_true(utf8_valid(bytes_str(err.msg)));
+            assert_true(utf8_valid(bytes_str(jfx.err.msg)));
             refused++;
         }
         guarded_free(&g);
@@ -447,24 +398,135 @@ static void any_budget_is_met_cleanly(void **state)
 
     (void)state;
     for (;; budget += 16) {
-        arena_fini(&arena);
-        arena_init(&arena, budget);
-        if (decode(bytes_str(GOOD), &m) == OTL_OK)
+        arena_fini(&jfx.arena);
+        arena_init(&jfx.arena, budget);
+        if (jfx_decode(bytes_str(GOOD), &m) == OTL_OK)
             break;
-        assert_int_equal(err.code, OTL_ETOOBIG);
+        assert_int_equal(jfx.err.code, OTL_ETOOBIG);
         assert_null(m);
     }
     assert_true(budget > 500 && budget < 8 * sizeof(GOOD));
 }
 
+/* ---- shared cases ---- */
+
+static const char *const CASES_GOOD[] = {
+    "good.json",          "s07-int-forms.json",    "s08-temporality.json",
+    "s09-unknown.json",   "s10-empty-object.json", "s11-deep-20.json",
+    "s17-mixed.json",     "s17-no-buckets.json",   "s18-stale.json",
+    "s20-nonfinite.json", "s20-null.json"};
+
+static const char *const CASES_BAD[] = {"s08-enum-name.json",
+                                        "s10-array-for-object.json",
+                                        "s10-bad-escape.json",
+                                        "s10-bad-number.json",
+                                        "s10-bom.json",
+                                        "s10-empty-name-colon.json",
+                                        "s10-nested-colon.json",
+                                        "s10-top-array.json",
+                                        "s10-top-null.json",
+                                        "s10-top-string.json",
+                                        "s10-trailing.json",
+                                        "s10-truncated.json",
+                                        "s10-whitespace-only.json",
+                                        "s11-deep-20000.json",
+                                        "s11-deep-unknown.json",
+                                        "s20-bare-nan.json"};
+
+/* The recorded requests of the JavaScript SDK. */
+static const char *const PAYLOADS[] = {
+    "../payloads/08-metrics-json.json", "../payloads/09-metrics-json.json",
+    "../payloads/10-metrics-json.json", "../payloads/11-metrics-json.json"};
+
+static void shared_cases_have_their_right_answers(void **state)
+{
+    struct buf b = {0};
+    otlp_request *m;
+
+    (void)state;
+    if (!shared_case("good.json", &b)) {
+        buf_fini(&b);
+        skip();
+    }
+    for (size_t i = 0; i < sizeof(CASES_GOOD) / sizeof(CASES_GOOD[0]); i++) {
+        assert_true(shared_case(CASES_GOOD[i], &b));
+        if (jfx_decode(buf_bytes(&b), &m) != OTL_OK)
+            fail_msg("%s: %s", CASES_GOOD[i], jfx.err.msg);
+        assert_int_equal(jfx_warnings(), 0);
+    }
+    for (size_t i = 0; i < sizeof(CASES_BAD) / sizeof(CASES_BAD[0]); i++) {
+        assert_true(shared_case(CASES_BAD[i], &b));
+        if (jfx_decode(buf_bytes(&b), &m) != OTL_EBADDATA)
+            fail_msg("%s was taken", CASES_BAD[i]);
+    }
+    for (size_t i = 0; i < sizeof(PAYLOADS) / sizeof(PAYLOADS[0]); i++) {
+        assert_true(shared_case(PAYLOADS[i], &b));
+        if (jfx_decode(buf_bytes(&b), &m) != OTL_OK)
+            fail_msg("%s: %s", PAYLOADS[i], jfx.err.msg);
+        assert_int_equal(jfx_warnings(), 0);
+        assert_true(m->resource_metrics[0]->scope_metrics[0]->n_metrics >= 4);
+    }
+    buf_fini(&b);
+}
+
+static void shared_cases_keep_their_numbers(void **state)
+{
+    static const int64_t ints[] = {42, 42, INT64_MIN, 9007199254740993};
+    struct buf b = {0};
+    Otlp__ScopeMetrics *sm;
+    Otlp__HistogramDataPoint *h;
+    Otlp__Gauge *g;
+    otlp_request *m;
+
+    (void)state;
+    if (!shared_case("s07-int-forms.json", &b)) {
+        buf_fini(&b);
+        skip();
+    }
+    assert_int_equal(jfx_decode(buf_bytes(&b), &m), OTL_OK);
+    sm = m->resource_metrics[0]->scope_metrics[0];
+    for (size_t i = 0; i < 4; i++)
+        assert_true(sm->metrics[0]->gauge->data_points[i]->as_int == ints[i]);
+    h = sm->metrics[1]->histogram->data_points[0];
+    assert_int_equal(h->count, 6);
+    assert_int_equal(h->n_bucket_counts, 3);
+    assert_int_equal(h->bucket_counts[0] * 100 + h->bucket_counts[1] * 10 + h->bucket_counts[2],
+                     123);
+    assert_true(h->explicit_bounds[1] == 2.5);
+    assert_true(h->start_time_unix_nano == 1789999940000000000u);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(h->attributes[i]->value->value_case, OTLP__ANY_VALUE__VALUE_INT_VALUE);
+        assert_int_equal(h->attributes[i]->value->int_value, 7);
+    }
+
+    assert_true(shared_case("s09-unknown.json", &b));
+    assert_int_equal(jfx_decode(buf_bytes(&b), &m), OTL_OK);
+    g = m->resource_metrics[0]->scope_metrics[0]->metrics[0]->gauge;
+    assert_int_equal(g->n_data_points, 1);
+    assert_true(g->data_points[0]->as_double == 2.5);
+    assert_true(g->data_points[0]->time_unix_nano == 1790000000000000000u);
+
+    assert_true(shared_case("s20-null.json", &b));
+    assert_int_equal(jfx_decode(buf_bytes(&b), &m), OTL_OK);
+    g = m->resource_metrics[0]->scope_metrics[0]->metrics[0]->gauge;
+    assert_int_equal(g->data_points[0]->value_case, OTLP__NUMBER_DATA_POINT__VALUE__NOT_SET);
+    assert_true(g->data_points[1]->as_double == 3.5);
+    assert_int_equal(g->data_points[1]->attributes[0]->value->value_case,
+                     OTLP__ANY_VALUE__VALUE__NOT_SET);
+    assert_true(g->data_points[2]->as_double == 4.5);
+    buf_fini(&b);
+}
+
 int main(void)
 {
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, jfx_setup, jfx_teardown)
     const struct CMUnitTest tests[] = {
         CASE(any_tree_comes_back_equal),
         CASE(every_prefix_is_refused),
         CASE(damage_never_harms),
         CASE(any_budget_is_met_cleanly),
+        CASE(shared_cases_have_their_right_answers),
+        CASE(shared_cases_keep_their_numbers),
     };
 
     return cmocka_run_group_tests_name("decode_json_trees", tests, NULL, NULL);

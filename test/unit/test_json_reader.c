@@ -15,23 +15,10 @@
 #include <string.h>
 
 #include "otlp/json_reader.h"
+#include "random.h"
+#include "shared_case.h"
 
 enum { MAX_DEPTH = 300 };
-
-static uint64_t random_state = 88172645463325252u;
-
-static uint64_t random_u64(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
-
-static unsigned random_below(unsigned n)
-{
-    return (unsigned)(random_u64() >> 11) % n;
-}
 
 /* ---- a tree from events, to compare with jansson's ---- */
 
@@ -116,22 +103,6 @@ static json_t *tree_value(struct json_reader *r, enum json_event ev)
     }
 }
 
-/* An exact heap copy, so that the address sanitizer sees a read past the end. */
-static struct bytes exact_copy(const void *p, size_t n)
-{
-    uint8_t *copy = malloc(n > 0 ? n : 1);
-
-    assert_non_null(copy);
-    if (n > 0)
-        memcpy(copy, p, n);
-    return bytes_of(copy, n);
-}
-
-static void exact_free(struct bytes b)
-{
-    free((void *)(uintptr_t)b.p);
-}
-
 /* Read all events; the last one. */
 static enum json_event drain(struct json_reader *r)
 {
@@ -145,13 +116,13 @@ static enum json_event drain(struct json_reader *r)
 
 static bool accepts(struct bytes text)
 {
-    struct bytes body = exact_copy(text.p, text.n);
+    struct guarded body = guarded_copy(text);
     struct json_reader r;
     struct arena a;
     bool ok;
 
     arena_init(&a, 1 << 20);
-    json_reader_init(&r, body, MAX_DEPTH, &a);
+    json_reader_init(&r, body.b, MAX_DEPTH, &a);
     ok = drain(&r) == JSON_EV_END;
     if (!ok) {
         assert_int_equal(r.error_code, OTL_EBADDATA);
@@ -160,7 +131,7 @@ static bool accepts(struct bytes text)
         assert_int_equal(json_next(&r), JSON_EV_ERROR);
     }
     arena_fini(&a);
-    exact_free(body);
+    guarded_free(&body);
     return ok;
 }
 
@@ -743,12 +714,12 @@ static bool compare(const char *doc, size_t n)
             fail_msg("accepted what jansson refuses (%s): %.*s", e.text, (int)n, doc);
         return false;
     }
-    struct bytes body = exact_copy(doc, n);
+    struct guarded body = guarded_copy(bytes_of(doc, n));
     struct json_reader r;
     struct arena a;
 
     arena_init(&a, 1 << 20);
-    json_reader_init(&r, body, MAX_DEPTH, &a);
+    json_reader_init(&r, body.b, MAX_DEPTH, &a);
     json_t *got = tree_value(&r, json_next(&r));
 
     assert_int_equal(json_next(&r), JSON_EV_END);
@@ -757,7 +728,7 @@ static bool compare(const char *doc, size_t n)
     json_decref(got);
     json_decref(want);
     arena_fini(&a);
-    exact_free(body);
+    guarded_free(&body);
     return true;
 }
 
