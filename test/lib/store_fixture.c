@@ -253,6 +253,17 @@ struct store_opts fx_opts(const char *dir)
                                .checkpoint_pages = 1000};
 }
 
+struct store *fx_store(const char *dir)
+{
+    struct store_opts o = fx_opts(dir);
+    struct otl_error err = {0};
+    struct store *s = NULL;
+
+    if (store_new(&o, &s, &err) != OTL_OK)
+        fail_msg("%s", err.msg);
+    return s;
+}
+
 static sqlite3 *open_other(const char *dir)
 {
     char path[4200];

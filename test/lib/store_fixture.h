@@ -45,6 +45,8 @@ char *fx_dir_new(void);
 void fx_dir_free(char *dir);
 /* Small caches, busy timeout 1 s. */
 struct store_opts fx_opts(const char *dir);
+/* A store with these options; fails the test when it cannot be opened. */
+struct store *fx_store(const char *dir);
 /* First column of the first row over a connection of its own; fails the test on an error. */
 int64_t fx_query(const char *dir, const char *sql);
 /* The same as text, malloced; "" for NULL. */

@@ -32,20 +32,12 @@ static struct fx *f;
 static struct store *s;
 static struct otl_error err;
 
-static void open_store(void)
-{
-    struct store_opts o = fx_opts(dir);
-
-    if (store_new(&o, &s, &err) != OTL_OK)
-        fail_msg("%s", err.msg);
-}
-
 static int setup(void **state)
 {
     (void)state;
     dir = fx_dir_new();
     f = fx_new();
-    open_store();
+    s = fx_store(dir);
     return 0;
 }
 
@@ -203,7 +195,7 @@ static void run(enum metric_type type, const char *table, const char *value, int
         assert_int_equal(f->b.warnings[WARN_DUPLICATE_POINT], expect.replaced);
         if (rnd(100) == 0) {
             store_free(s);
-            open_store();
+            s = fx_store(dir);
         }
     }
     compare_all(table, value);
@@ -287,7 +279,7 @@ static void old_points_are_found_after_a_restart_and_gaps_are_free(void **state)
         assert_int_equal(one(1001 + pass * 2, 5).merged, 1);
         assert_int_equal(one(1 + pass, 5).stored, 1); /* before all */
         store_free(s);
-        open_store();
+        s = fx_store(dir);
     }
 }
 
@@ -305,7 +297,7 @@ static void the_saved_latest_times_are_exact(void **state)
         store_free(s);
         if (pass == 1)
             fx_exec(dir, "UPDATE series_last_time SET last_times = x'ff'"); /* damaged: ignored */
-        open_store();
+        s = fx_store(dir);
         assert_int_equal(one_of("before", 7, 1).merged, 1);
         assert_int_equal(one_of("after", 7, 1).merged, 1);
         assert_int_equal(one(1000 + 2 * 100000, 100000).merged, 1);

@@ -207,7 +207,7 @@ static void refuses_malformed_structure(void **state)
         "{\"a\":}", "{\"\":}", "{a:1}", "{\"a\" 1}", "{\"a\":1,}", "{,}", "{1:2}",
         "{\"a\":1 \"b\":2}", "nul", "nulll", "tru", "True", "NaN", "Infinity", "-Infinity",
         "{}{}", "{} x", "[]]", "{}}", "1 2", "'a'", "/* */1", "\xef\xbb\xbf{}", "[\"a\":1]",
-        "{\"a\",1}", "undefined", "\f1", "\xc2\xa0" "1"
+        "{\"a\",1}", "undefined", "\f1", ("\xc2\xa0" "1")
     };
     /* clang-format on */
 

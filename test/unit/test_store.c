@@ -27,18 +27,10 @@ static struct fx *f;
 static struct store_result r;
 static struct otl_error err;
 
-static void open_store(void)
-{
-    struct store_opts o = fx_opts(dir);
-
-    if (store_new(&o, &s, &err) != OTL_OK)
-        fail_msg("%s", err.msg);
-}
-
 static void reopen_store(void)
 {
     store_free(s);
-    open_store();
+    s = fx_store(dir);
 }
 
 static int setup(void **state)
@@ -46,7 +38,7 @@ static int setup(void **state)
     (void)state;
     dir = fx_dir_new();
     f = fx_new();
-    open_store();
+    s = fx_store(dir);
     return 0;
 }
 
