@@ -4,14 +4,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A Bloom filter in blocks of one cache line: 128 blocks of 512 bits, 6 bits a key in one of them.
- * 4,096 keys fill it to 16 bits a key: about one in 500 foreign keys passes. */
+/* An index of one segment: a hash table of 32-bit slots, each the row's place in the segment and 20
+ * bits of its key's hash. Half full at most, so that a search ends soon; the slot's own place adds
+ * 13 bits to the 20, so that about one foreign key in a million is looked at in vain. */
 enum {
-    FILTER_BLOCKS = 128,
-    BLOCK_WORDS = 8,
-    FILTER_WORDS = FILTER_BLOCKS * BLOCK_WORDS,
-    FILTER_PROBES = 6
+    INDEX_SLOTS = 2 << DEDUP_SEGMENT_BITS,
+    INDEX_TAG_SHIFT = DEDUP_SEGMENT_BITS,
+    SCAN_INSTEAD = 4 << DEDUP_SEGMENT_BITS /* keys; measured, see docs/performance.md */
 };
+
+#define INDEX_EMPTY UINT32_MAX
 
 struct dedup_entry {
     struct dedup_key key;
@@ -32,69 +34,84 @@ static enum otl_err no_memory(struct otl_error *err)
     return otl_fail(err, OTL_ENOMEM, "recognise resends: no memory");
 }
 
-/* ---- filters ---- */
+/* ---- indexes ---- */
 
 static uint64_t key_hash(const struct dedup_key *k)
 {
     return bytes_hash(bytes_of(k, sizeof(*k)), 0);
 }
 
-static uint64_t *filter_block(uint64_t *filter, uint64_t hash)
-{
-    return filter + (hash % FILTER_BLOCKS) * BLOCK_WORDS;
-}
-
-static void filter_add(uint64_t *filter, uint64_t hash)
-{
-    uint64_t *block = filter_block(filter, hash);
-
-    for (int i = 0; i < FILTER_PROBES; i++) {
-        unsigned bit = (unsigned)(hash >> (7 + 9 * i)) & 511;
-
-        block[bit / 64] |= UINT64_C(1) << (bit % 64);
-    }
-}
-
-static bool filter_may_have(uint64_t *filter, uint64_t hash)
-{
-    const uint64_t *block = filter_block(filter, hash);
-
-    for (int i = 0; i < FILTER_PROBES; i++) {
-        unsigned bit = (unsigned)(hash >> (7 + 9 * i)) & 511;
-
-        if ((block[bit / 64] & (UINT64_C(1) << (bit % 64))) == 0)
-            return false;
-    }
-    return true;
-}
-
-/* An empty filter for segment i, at the cost of the oldest one when there are enough. Without
- * memory the segment stays without one and is scanned instead. */
-static void filter_new(struct dedup_table *t, uint32_t i)
-{
-    uint64_t *filter = calloc(FILTER_WORDS, sizeof(*filter));
-
-    if (filter == NULL)
-        return;
-    if (t->n_filters == DEDUP_MAX_FILTERS) {
-        struct dedup_segment *oldest = &t->segments[t->filters[t->first_filter]];
-
-        free(oldest->filter);
-        oldest->filter = NULL;
-        t->first_filter = (t->first_filter + 1) % DEDUP_MAX_FILTERS;
-        t->n_filters--;
-    }
-    t->filters[(t->first_filter + t->n_filters) % DEDUP_MAX_FILTERS] = i;
-    t->n_filters++;
-    t->segments[i].filter = filter;
-}
-
-/* ---- segments ---- */
-
 static int64_t segment_number(int64_t id)
 {
     return (id - 1) >> DEDUP_SEGMENT_BITS;
 }
+
+/* The 20 bits in their place. No slot may look empty. */
+static uint32_t index_tag(uint64_t hash)
+{
+    uint32_t tag = (uint32_t)(hash >> 44) << INDEX_TAG_SHIFT;
+
+    return tag == (uint32_t)UINT32_MAX << INDEX_TAG_SHIFT ? 0 : tag;
+}
+
+static void index_add(uint32_t *index, uint64_t hash, int64_t id)
+{
+    uint32_t place = (uint32_t)(id - 1) & ((1u << DEDUP_SEGMENT_BITS) - 1);
+    uint32_t i = (uint32_t)hash % INDEX_SLOTS;
+
+    while (index[i] != INDEX_EMPTY)
+        i = (i + 1) % INDEX_SLOTS;
+    index[i] = index_tag(hash) | place;
+}
+
+/* The id of the next row of segment s that may have a key of this hash, or 0. *i: where to go on,
+ * hash % INDEX_SLOTS at first. */
+static int64_t index_next(const struct dedup_segment *s, uint64_t hash, uint32_t *i)
+{
+    while (s->index[*i] != INDEX_EMPTY) {
+        uint32_t slot = s->index[*i];
+
+        *i = (*i + 1) % INDEX_SLOTS;
+        if (slot >> INDEX_TAG_SHIFT == index_tag(hash) >> INDEX_TAG_SHIFT)
+            return segment_number(s->first_id) * (1 << DEDUP_SEGMENT_BITS) +
+                   (slot & ((1u << DEDUP_SEGMENT_BITS) - 1)) + 1;
+    }
+    return 0;
+}
+
+/* An empty index for segment i, at the cost of the oldest one when there are enough. Without memory
+ * the segment stays without one and is scanned instead. */
+static void index_new(struct dedup_table *t, uint32_t i)
+{
+    uint32_t *index = malloc(INDEX_SLOTS * sizeof(*index));
+
+    if (index == NULL)
+        return;
+    memset(index, 0xff, INDEX_SLOTS * sizeof(*index));
+    if (t->n_indexes == DEDUP_MAX_INDEXES) {
+        struct dedup_segment *oldest = &t->segments[t->indexes[t->first_index]];
+
+        free(oldest->index);
+        oldest->index = NULL;
+        t->first_index = (t->first_index + 1) % DEDUP_MAX_INDEXES;
+        t->n_indexes--;
+    }
+    t->indexes[(t->first_index + t->n_indexes) % DEDUP_MAX_INDEXES] = i;
+    t->n_indexes++;
+    t->segments[i].index = index;
+}
+
+/* The newest index is of no use: its segment could not be read whole. */
+static void index_drop_newest(struct dedup_table *t)
+{
+    struct dedup_segment *s =
+        &t->segments[t->indexes[(t->first_index + --t->n_indexes) % DEDUP_MAX_INDEXES]];
+
+    free(s->index);
+    s->index = NULL;
+}
+
+/* ---- segments ---- */
 
 /* Room for the segments of rows ids more. */
 static bool reserve_segments(struct dedup_table *t, uint64_t rows)
@@ -248,9 +265,9 @@ static enum otl_err read_rows(struct dedup *d, enum point_kind kind, int64_t aft
         }
         append_row(t, id, key.time);
         if (t->segments[t->n - 1].first_id == id)
-            filter_new(t, t->n - 1);
-        if (t->segments[t->n - 1].filter != NULL)
-            filter_add(t->segments[t->n - 1].filter, key_hash(&key));
+            index_new(t, t->n - 1);
+        if (t->segments[t->n - 1].index != NULL)
+            index_add(t->segments[t->n - 1].index, key_hash(&key), id);
     }
     if (rc == OTL_OK && step != SQLITE_DONE)
         rc = db_fail(d->db, step, "read points", err);
@@ -370,7 +387,7 @@ void dedup_close(struct dedup *d)
 
         (void)sqlite3_finalize(t->scan);
         for (uint32_t i = 0; i < t->n; i++)
-            free(t->segments[i].filter);
+            free(t->segments[i].index);
         free(t->segments);
     }
     (void)sqlite3_finalize(d->insert_segment);
@@ -487,9 +504,9 @@ void dedup_commit(struct dedup *d)
             while (t->segments[i].last_id < id)
                 i++;
             if (t->segments[i].first_id == id)
-                filter_new(t, i);
-            if (t->segments[i].filter != NULL)
-                filter_add(t->segments[i].filter, key_hash(&t->appended[j]));
+                index_new(t, i);
+            if (t->segments[i].index != NULL)
+                index_add(t->segments[i].index, key_hash(&t->appended[j]), id);
         }
         t->n_appended = 0;
     }
@@ -500,17 +517,17 @@ void dedup_rollback(struct dedup *d)
     for (int k = 0; k < POINT_KINDS; k++) {
         struct dedup_table *t = &d->tables[k];
 
-        /* Segments that the transaction added have no filter yet; the last one before it may have
+        /* Segments that the transaction added have no index yet; the last one before it may have
          * got one by a scan, of rows that are committed. */
         t->n = t->before.n;
         t->n_persisted = t->before.n_persisted;
         t->last_id = t->before.last_id;
         t->saved_id = t->before.saved_id;
         if (t->n > 0) {
-            uint64_t *filter = t->segments[t->n - 1].filter;
+            uint32_t *index = t->segments[t->n - 1].index;
 
             t->segments[t->n - 1] = t->before.last;
-            t->segments[t->n - 1].filter = filter;
+            t->segments[t->n - 1].index = index;
         }
         t->n_appended = 0;
     }
@@ -564,50 +581,64 @@ static uint32_t *find_slot(struct dedup *d, const struct dedup_key *key, uint64_
     return &d->slots[i];
 }
 
-/* Look for the batch's keys among the rows of one segment; counts keys found for the first time.
- * The segment gets a filter when it has none. */
-static enum otl_err scan_segment(struct dedup *d, enum point_kind kind, uint32_t segment,
-                                 uint32_t *found, struct otl_error *err)
+/* A stored row has this key; when it is a candidate's, note the row. Counts keys found for the
+ * first time. */
+static void note_row(struct dedup *d, const struct dedup_key *key, uint64_t hash, int64_t id,
+                     uint32_t *found)
 {
-    struct dedup_table *t = &d->tables[kind];
-    struct dedup_segment *s = &t->segments[segment];
-    struct sqlite3_stmt *st = t->scan;
-    uint64_t *filter = NULL;
+    uint32_t slot = *find_slot(d, key, hash);
+    struct dedup_entry *e;
+
+    if (slot == 0 || !d->entries[slot - 1].candidate)
+        return;
+    e = &d->entries[slot - 1];
+    if (e->stored_id == 0)
+        (*found)++;
+    /* Were a key stored twice, by another program, the newest row would count. */
+    if (id > e->stored_id)
+        e->stored_id = id;
+}
+
+/* Read the rows from first to last: note the candidates' and, when index is not NULL, index all. */
+static enum otl_err scan_rows(struct dedup *d, enum point_kind kind, int64_t first, int64_t last,
+                              uint32_t *index, uint32_t *found, struct otl_error *err)
+{
+    struct sqlite3_stmt *st = d->tables[kind].scan;
     enum otl_err rc = OTL_OK;
-    int step = sqlite3_bind_int64(st, 1, s->first_id);
+    int step = sqlite3_bind_int64(st, 1, first);
 
     if (step == SQLITE_OK)
-        step = sqlite3_bind_int64(st, 2, s->last_id);
+        step = sqlite3_bind_int64(st, 2, last);
     if (step != SQLITE_OK)
         return db_fail(d->db, step, "look for a resend", err);
-    if (s->filter == NULL) {
-        filter_new(t, segment);
-        filter = s->filter;
-    }
     while ((step = sqlite3_step(st)) == SQLITE_ROW) {
         int64_t id = sqlite3_column_int64(st, 0);
         struct dedup_key key = {sqlite3_column_int64(st, 1), sqlite3_column_int64(st, 2),
                                 sqlite3_column_int64(st, 3)};
         uint64_t hash = key_hash(&key);
-        uint32_t slot = *find_slot(d, &key, hash);
 
-        if (filter != NULL)
-            filter_add(filter, hash);
-        if (slot == 0 || !d->entries[slot - 1].candidate)
-            continue;
-        /* Were a key stored twice, by another program, the newest row would count. */
-        if (d->entries[slot - 1].stored_id == 0)
-            (*found)++;
-        if (id > d->entries[slot - 1].stored_id)
-            d->entries[slot - 1].stored_id = id;
+        if (index != NULL)
+            index_add(index, hash, id);
+        note_row(d, &key, hash, id, found);
     }
-    if (step != SQLITE_DONE) {
+    if (step != SQLITE_DONE)
         rc = db_fail(d->db, step, "look for a resend", err);
-        /* The filter lacks rows: one that answers yes to everything is right. */
-        if (filter != NULL)
-            memset(filter, 0xff, FILTER_WORDS * sizeof(*filter));
-    }
     (void)sqlite3_reset(st);
+    return rc;
+}
+
+/* Look for the candidates in a segment that has no index yet, and make it one. */
+static enum otl_err scan_segment(struct dedup *d, enum point_kind kind, uint32_t segment,
+                                 uint32_t *found, struct otl_error *err)
+{
+    struct dedup_table *t = &d->tables[kind];
+    const struct dedup_segment *s = &t->segments[segment];
+    enum otl_err rc;
+
+    index_new(t, segment);
+    rc = scan_rows(d, kind, s->first_id, s->last_id, s->index, found, err);
+    if (rc != OTL_OK && s->index != NULL)
+        index_drop_newest(t);
     return rc;
 }
 
@@ -618,26 +649,47 @@ static int by_time(const void *a, const void *b)
     return (x->time > y->time) - (x->time < y->time);
 }
 
-/* Some candidate that is not found yet may be in the segment. candidates: n, by time. */
-static bool worth_a_scan(const struct dedup *d, const struct dedup_segment *s, uint32_t n)
+/* How many of n candidates, by time, are before a time. */
+static uint32_t count_before(const struct dedup *d, uint32_t n, int64_t time)
 {
     uint32_t lo = 0, hi = n;
 
     while (lo < hi) {
         uint32_t mid = lo + (hi - lo) / 2;
 
-        if (d->candidates[mid].time < s->min_time)
+        if (d->candidates[mid].time < time)
             lo = mid + 1;
         else
             hi = mid;
     }
-    for (; lo < n && d->candidates[lo].time <= s->max_time; lo++) {
-        const struct dedup_entry *e = &d->entries[d->candidates[lo].entry];
+    return lo;
+}
 
-        if (e->stored_id == 0 && (s->filter == NULL || filter_may_have(s->filter, e->hash)))
-            return true;
+/* Look for the candidates (n, by time) in one segment: by its index, or by a scan that makes one.
+ * For very many of them reading all rows is cheaper than asking the index for each. */
+static enum otl_err search_segment(struct dedup *d, enum point_kind kind, uint32_t segment,
+                                   uint32_t n, uint32_t *found, struct otl_error *err)
+{
+    const struct dedup_segment *s = &d->tables[kind].segments[segment];
+    uint32_t lo = count_before(d, n, s->min_time);
+    uint32_t hi = s->max_time == INT64_MAX ? n : count_before(d, n, s->max_time + 1);
+    enum otl_err rc = OTL_OK;
+
+    if (s->index != NULL && hi - lo > SCAN_INSTEAD)
+        return scan_rows(d, kind, s->first_id, s->last_id, NULL, found, err);
+    for (uint32_t c = lo; c < hi && rc == OTL_OK; c++) {
+        const struct dedup_entry *e = &d->entries[d->candidates[c].entry];
+        uint32_t i = (uint32_t)e->hash % INDEX_SLOTS;
+        int64_t id;
+
+        if (e->stored_id != 0)
+            continue;
+        if (s->index == NULL)
+            return scan_segment(d, kind, segment, found, err);
+        while (rc == OTL_OK && (id = index_next(s, e->hash, &i)) != 0)
+            rc = scan_rows(d, kind, id, id, NULL, found, err);
     }
-    return false;
+    return rc;
 }
 
 /* Find the stored rows of the candidates among n entries; newest segments first, because most
@@ -656,10 +708,8 @@ static enum otl_err find_stored(struct dedup *d, enum point_kind kind, uint32_t 
     if (n_candidates == 0)
         return OTL_OK;
     qsort(d->candidates, n_candidates, sizeof(*d->candidates), by_time);
-    for (uint32_t i = t->n; i-- > 0 && found < n_candidates && rc == OTL_OK;) {
-        if (worth_a_scan(d, &t->segments[i], n_candidates))
-            rc = scan_segment(d, kind, i, &found, err);
-    }
+    for (uint32_t i = t->n; i-- > 0 && found < n_candidates && rc == OTL_OK;)
+        rc = search_segment(d, kind, i, n_candidates, &found, err);
     return rc;
 }
 

@@ -3,8 +3,8 @@
  * 1. A point later than its series' last_time (catalogue) is new without another look.
  * 2. Any other is looked up by its key (series, time, start time; H-92): first within the batch,
  *    then in the stored rows by segments. A segment is a run of 4,096 row ids with the time range
- *    of its rows; recent ones also have a Bloom filter of their keys, so that a late point that is
- *    new usually costs no scan.
+ *    of its rows; recent ones also have an index of their keys in memory, so that a late point or a
+ *    resend costs a few reads. One without is scanned once, and then has one.
  * Found and equal in every bit: merged, nothing is written. Found with another value: the later one
  * wins, in place (H-93, M-37).
  *
@@ -19,7 +19,7 @@
 
 enum {
     DEDUP_SEGMENT_BITS = 12,  /* 4,096 rows */
-    DEDUP_MAX_FILTERS = 1024, /* a point table; 8 KiB each */
+    DEDUP_MAX_INDEXES = 1024, /* a point table; 32 KiB each */
     /* Save the series' latest times after this many rows, or four times the number of series. */
     DEDUP_SAVE_ROWS = 1 << 18
 };
@@ -33,7 +33,7 @@ struct dedup_key {
 struct dedup_segment {
     int64_t first_id, last_id;
     int64_t min_time, max_time;
-    uint64_t *filter; /* of all its committed rows, or NULL */
+    uint32_t *index; /* of all its committed rows, or NULL; see dedup.c */
 };
 
 struct dedup_table {
@@ -43,8 +43,8 @@ struct dedup_table {
     int64_t last_id;
     int64_t saved_id; /* series_last_time holds the times up to this row */
     struct sqlite3_stmt *scan;
-    uint32_t filters[DEDUP_MAX_FILTERS]; /* ring of segments that have one, oldest first */
-    uint32_t first_filter, n_filters;
+    uint32_t indexes[DEDUP_MAX_INDEXES]; /* ring of segments that have one, oldest first */
+    uint32_t first_index, n_indexes;
 
     /* As it was before the transaction. */
     struct {
@@ -52,7 +52,7 @@ struct dedup_table {
         int64_t last_id, saved_id;
         struct dedup_segment last;
     } before;
-    /* Rows appended by the transaction, which the filters get when it is committed. */
+    /* Rows appended by the transaction, which the indexes get when it is committed. */
     const struct dedup_key *appended;
     uint32_t n_appended;
     int64_t first_appended;
