@@ -292,7 +292,9 @@ static enum otl_err start_http(struct daemon *d, struct otl_error *err)
     enum otl_err rc;
 
     arena_set_process_limit((size_t)c->otlp_decode_memory);
-    d->admin = (struct admin){.auth = &d->auth, .writer = d->writer, .readers = d->readers};
+    d->admin.auth = &d->auth;
+    d->admin.writer = d->writer;
+    d->admin.readers = d->readers;
     d->ingest = ingest_new(&in);
     if (d->ingest == NULL)
         return otl_fail(err, OTL_ENOMEM, "serve: no memory");

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "otlite/clock.h"
 #include "otlite/stats.h"
 
 static const char text_plain[] = "text/plain; charset=utf-8";
@@ -27,6 +28,7 @@ void admin_healthz(struct http_exchange *x, void *arg)
 struct probe {
     struct write_job job;
     struct http_exchange *x;
+    struct admin *admin;
 };
 
 static void probe_finish(struct probe *p, const struct otl_error *err)
@@ -50,20 +52,29 @@ static void on_probed(struct handoff_item *item)
         (struct write_job *)(void *)((char *)item - offsetof(struct write_job, done));
     struct probe *p = (struct probe *)(void *)((char *)job - offsetof(struct probe, job));
 
+    if (job->rc == OTL_OK)
+        atomic_store(&p->admin->proved_ns, clock_mono_ns());
     probe_finish(p, job->rc == OTL_OK ? NULL : &job->err);
 }
 
 void admin_readyz(struct http_exchange *x, void *arg)
 {
     struct admin *a = arg;
-    struct probe *p = calloc(1, sizeof(*p));
+    int64_t proved = atomic_load(&a->proved_ns);
+    struct probe *p;
     struct otl_error err;
 
+    if (proved != 0 && !http_stopping(x) && clock_mono_ns() - proved < ADMIN_PROOF_MS * NS_PER_MS) {
+        reply_text(x, 200, "ready\n");
+        return;
+    }
+    p = calloc(1, sizeof(*p));
     if (p == NULL) {
         reply_no_memory(x);
         return;
     }
     p->x = x;
+    p->admin = a;
     if (http_stopping(x)) {
         (void)otl_fail(&err, OTL_ESTOPPING, "the daemon is stopping");
         probe_finish(p, &err);
