@@ -21,8 +21,9 @@
 #include "otlite/reply.h"
 #include "otlite/stats.h"
 
-/* Requests kept for reuse, and the largest inflate buffer that one of them keeps. */
-enum { POOL_MAX = 64, KEEP_INFLATED = 4 * 1024 * 1024 };
+/* Requests kept for reuse, the largest inflate buffer that one of them keeps, and how much of a
+ * name goes into a log line. */
+enum { POOL_MAX = 64, KEEP_INFLATED = 4 * 1024 * 1024, MAX_LOGGED_NAME = 128 };
 
 /* Senders whose rejections were logged lately: "once per reason and sender" in bounded memory. */
 enum { SEEN_SLOTS = 1024 };
@@ -153,14 +154,17 @@ static void account(struct ingest_request *r)
     STATS_ADD(points_received, b->received);
     for (int i = 0; i < REJECT_COUNT_OF_REASONS; i++) {
         enum reject_reason why = (enum reject_reason)i;
+        struct bytes name = b->reject_example[i];
 
         if (b->rejected[i] == 0)
             continue;
         STATS_ADD(rejected[i], b->rejected[i]);
+        if (name.n > MAX_LOGGED_NAME) /* it may be rejected for its length */
+            name.n = MAX_LOGGED_NAME;
         if (first_seen(r->ingest, http_peer(r->x), r->job.project_id, why))
             LOG(LOG_WARN, "ingest", "points rejected", LOG_S("reason", reject_label(why)),
                 LOG_S("why", reject_text(why)), LOG_I("points", b->rejected[i]),
-                LOG_B("metric", b->reject_example[i]), LOG_S("peer", http_peer(r->x)),
+                LOG_B("metric", name), LOG_S("peer", http_peer(r->x)),
                 LOG_I("project", r->job.project_id));
     }
     for (int i = 0; i < WARN_COUNT_OF_WARNINGS; i++) {
