@@ -56,7 +56,7 @@ BENCH_SRC := $(sort $(wildcard bench/*.c))
 BENCH_OBJ := $(BENCH_SRC:%.c=$(B)/%.o)
 
 .PHONY: all run test unit bench bench-bin install clean deps-build deps-test format lint-deps docs \
-	container-test dev-flags fuzz fuzz-bin
+	container-test fuzz fuzz-bin
 .DELETE_ON_ERROR:
 
 all: deps-build

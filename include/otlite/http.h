@@ -71,8 +71,6 @@ const char *http_header(const struct http_exchange *x, const char *name);
 unsigned http_header_count(const struct http_exchange *x, const char *name);
 /* Peer address as text, for logs. */
 const char *http_peer(const struct http_exchange *x);
-unsigned http_method(const struct http_exchange *x);
-const char *http_path(const struct http_exchange *x);
 /* The body as sent, contiguous, borrowed until the reply. */
 struct bytes http_body(struct http_exchange *x);
 struct http_loop *http_exchange_loop(struct http_exchange *x);
@@ -97,8 +95,5 @@ bool http_encoding(const struct http_exchange *x, enum encoding *out);
 
 /* Finished jobs come back here; drained on the loop's thread. */
 struct handoff *http_loop_handoff(struct http_loop *l);
-/* Index of the loop, 0-based, for per-loop scratch memory; http_loop_count is the number of them. */
-unsigned http_loop_index(const struct http_loop *l);
-unsigned http_loop_count(const struct http_server *s);
 
 #endif

@@ -30,9 +30,8 @@ enum { TELEMETRY_APPLICATION_ID = 0x6f746c74 /* "otlt" */ };
 void store_path(struct buf *out, const char *data_dir);
 /* The DSN of o for a connection (see db.h). */
 void store_dsn(struct buf *out, const struct store_opts *o);
-/* Newest schema version, and a read-only connection to a database of exactly it (for the readers
- * and for subcommands on a live database). */
-int store_schema_version(void);
+/* A read-only connection to a database of exactly the newest schema version (for the readers and for
+ * subcommands on a live database). */
 enum otl_err store_open_reader(struct db *db, const struct store_opts *o, struct otl_error *err)
     OTL_MUSTCHECK;
 

@@ -280,16 +280,6 @@ const char *http_peer(const struct http_exchange *x)
     return x->peer;
 }
 
-unsigned http_method(const struct http_exchange *x)
-{
-    return x->method;
-}
-
-const char *http_path(const struct http_exchange *x)
-{
-    return x->path;
-}
-
 struct bytes http_body(struct http_exchange *x)
 {
     size_t n = evbuffer_get_length(x->body);

@@ -361,13 +361,3 @@ struct handoff *http_loop_handoff(struct http_loop *l)
 {
     return &l->handoff;
 }
-
-unsigned http_loop_index(const struct http_loop *l)
-{
-    return l->index;
-}
-
-unsigned http_loop_count(const struct http_server *s)
-{
-    return s->n_loops;
-}

@@ -102,11 +102,6 @@ void store_dsn(struct buf *out, const struct store_opts *o)
     buf_fini(&path);
 }
 
-int store_schema_version(void)
-{
-    return telemetry_migration_count;
-}
-
 static enum otl_err open_by_opts(struct db *db, const struct store_opts *o, enum db_mode mode,
                                  struct otl_error *err)
 {
