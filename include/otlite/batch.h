@@ -29,19 +29,17 @@ enum temporality { TEMPORALITY_NONE = 0, TEMPORALITY_DELTA = 1, TEMPORALITY_CUMU
 const char *metric_type_name(enum metric_type t);
 
 struct batch_resource {
-    struct bytes attributes; /* canonical, see attrs.h; the identity */
-    uint64_t hash;           /* bytes_hash(attributes, 0) */
-    struct bytes schema_url; /* these three are not identity; the latest is kept */
+    struct bytes attributes;  /* canonical, see attrs.h; the identity */
+    struct bytes schema_url;  /* these three are not identity; the latest is kept */
     struct bytes entity_refs; /* OTLP JSON array of EntityRef, or empty */
     uint32_t dropped_attributes_count;
     struct bytes service_name; /* string value of service.name, or empty */
 };
 
 struct batch_scope {
-    uint32_t resource; /* index into resources */
-    uint32_t dropped_attributes_count; /* not identity */
+    uint32_t resource;                                  /* index into resources */
+    uint32_t dropped_attributes_count;                  /* not identity */
     struct bytes name, version, schema_url, attributes; /* the identity */
-    uint64_t hash;
 };
 
 struct batch_metric {
@@ -52,14 +50,17 @@ struct batch_metric {
     struct bytes name, unit;  /* identity, with type, temporality and is_monotonic (M-21) */
     struct bytes description; /* not identity (M-23) */
     struct bytes metadata;    /* canonical attributes, not identity (M-25) */
-    uint64_t hash;            /* over name, unit, type, temporality, is_monotonic */
 };
 
-/* One per data point; equal series may occur many times, the store folds them. */
+/* One per data point, in the order of the request; equal series may occur many times, the store
+ * folds them. */
 struct batch_series {
     uint32_t metric;         /* index into metrics */
-    struct bytes attributes; /* canonical */
-    uint64_t hash;
+    uint32_t number;         /* 0: not known; else the catalogue's number of the series, which saves
+                                looking it up and stays the same while the process runs. The store
+                                fills it in for a series that was stored before this request, so that
+                                a decoder can learn it from the answered batch (known.h). */
+    struct bytes attributes; /* canonical; always there, number or not */
 };
 
 enum value_kind { VALUE_NONE = 0, VALUE_INT = 1, VALUE_DOUBLE = 2 };
@@ -80,7 +81,7 @@ struct optional_double {
 enum { FLAG_NO_RECORDED_VALUE = 1 };
 
 struct batch_exemplar {
-    int64_t time; /* 0 when absent */
+    int64_t time;       /* 0 when absent */
     struct value value; /* never VALUE_NONE */
     uint8_t trace_id[16], span_id[8];
     bool has_trace_id, has_span_id;
@@ -173,11 +174,6 @@ static inline uint64_t batch_rejected(const struct batch *b)
         n += b->rejected[i];
     return n;
 }
-
-/* The hash members of a scope (over name, version, schema_url, attributes) and of a metric (over name,
- * unit, type, temporality, is_monotonic), from their other members. Good within one process only. */
-uint64_t batch_scope_hash(const struct batch_scope *s);
-uint64_t batch_metric_hash(const struct batch_metric *m);
 
 /* Count one warning; the first example is kept. Borrows example. */
 static inline void batch_warn(struct batch *b, enum warning w, struct bytes example)

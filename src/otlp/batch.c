@@ -56,22 +56,6 @@ const char *metric_type_name(enum metric_type t)
     return "unknown";
 }
 
-uint64_t batch_scope_hash(const struct batch_scope *s)
-{
-    uint64_t h = bytes_hash(s->name, 0);
-
-    h = bytes_hash(s->version, h);
-    h = bytes_hash(s->schema_url, h);
-    return bytes_hash(s->attributes, h);
-}
-
-uint64_t batch_metric_hash(const struct batch_metric *m)
-{
-    const uint8_t kind[3] = {(uint8_t)m->type, (uint8_t)m->temporality, m->is_monotonic};
-
-    return bytes_hash(bytes_of(kind, sizeof(kind)), bytes_hash(m->unit, bytes_hash(m->name, 0)));
-}
-
 static struct bytes pb_bytes(ProtobufCBinaryData d)
 {
     return bytes_of(d.data, d.len);
@@ -318,7 +302,6 @@ static bool enter_resource(struct builder *k)
     if (!batch_text(b, pb_bytes(k->rm->schema_url), bytes_str("schemaUrl"), &out->schema_url) ||
         !entity_refs(b, res, out->attributes, &out->entity_refs))
         return false;
-    out->hash = bytes_hash(out->attributes, 0);
     if (attrs_get(out->attributes, bytes_str("service.name"), &v) && v.kind == ATTR_STRING)
         out->service_name = v.s;
     k->resource = b->n_resources++;
@@ -355,7 +338,6 @@ static bool enter_scope(struct builder *k)
         !batch_text(b, pb_bytes(scope->version), bytes_str("scope.version"), &out->version) ||
         !batch_text(b, pb_bytes(k->sm->schema_url), bytes_str("schemaUrl"), &out->schema_url))
         return false;
-    out->hash = batch_scope_hash(out);
     k->scope = b->n_scopes++;
     return true;
 }
@@ -388,7 +370,6 @@ static bool enter_metric(struct builder *k)
         !batch_text(b, pb_bytes(m->description), out->name, &out->description) ||
         !attrs_canonical(m->metadata, m->n_metadata, b, &out->metadata, &n))
         return false;
-    out->hash = batch_metric_hash(out);
     k->metric = b->n_metrics++;
     return true;
 }
@@ -448,9 +429,8 @@ static bool settle(struct builder *k, enum point_result *result, struct point *p
         return true;
     }
     p->series = b->n_series++;
-    b->series[p->series] = (struct batch_series){.metric = k->metric,
-                                                 .attributes = k->reader.attributes,
-                                                 .hash = bytes_hash(k->reader.attributes, 0)};
+    b->series[p->series] =
+        (struct batch_series){.metric = k->metric, .attributes = k->reader.attributes};
     return true;
 }
 
