@@ -210,37 +210,6 @@ static void a_service_name_that_is_no_string_is_none(void **state)
     assert_text(c->b.resources[0].service_name, "");
 }
 
-/* M-21: each member of a metric's identity counts, and no other does. */
-static void hashes_follow_identity(void **state)
-{
-    const struct batch_metric base = {.type = METRIC_SUM,
-                                      .temporality = TEMPORALITY_DELTA,
-                                      .name = bytes_str("ab"),
-                                      .unit = bytes_str("c")};
-    struct batch_metric m[5] = {base, base, base, base, base}, same = base;
-    struct batch_scope s[4] = {{.name = bytes_str("x")},
-                               {.version = bytes_str("x")},
-                               {.schema_url = bytes_str("x")},
-                               {.attributes = bytes_str("x")}};
-
-    (void)state;
-    m[0].type = METRIC_HISTOGRAM;
-    m[1].temporality = TEMPORALITY_CUMULATIVE;
-    m[2].is_monotonic = true;
-    m[3].name = bytes_str("a");
-    m[3].unit = bytes_str("bc");
-    m[4].unit = bytes_str("");
-    same.description = bytes_str("d");
-    same.metadata = bytes_str("e");
-    same.scope = 4;
-    assert_true(batch_metric_hash(&base) == batch_metric_hash(&same));
-    for (int i = 0; i < 5; i++)
-        assert_true(batch_metric_hash(&base) != batch_metric_hash(&m[i]));
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < i; j++)
-            assert_true(batch_scope_hash(&s[i]) != batch_scope_hash(&s[j]));
-}
-
 /* M-20, M-9 */
 static void a_bad_metric_name_rejects_all_points_of_the_metric(void **state)
 {
@@ -649,7 +618,6 @@ int main(void)
         TEST(a_missing_resource_or_scope_is_an_empty_one),
         TEST(reads_resource_scope_and_metric),
         TEST(a_service_name_that_is_no_string_is_none),
-        TEST(hashes_follow_identity),
         TEST(a_bad_metric_name_rejects_all_points_of_the_metric),
         TEST(the_example_of_a_bad_name_is_short_utf8),
         TEST(nul_in_a_name_is_kept),
