@@ -5,7 +5,7 @@
 #   make test       install what the tests need, build, run them all
 #   make test SAN=address,undefined | SAN=thread
 #   make bench      the short benchmark
-#   make fuzz       feed the decoders mutated requests for FUZZ_SECONDS (needs clang)
+#   make fuzz       feed each decoder mutated requests for FUZZ_SECONDS (needs clang)
 #   make install PREFIX=/usr/local DESTDIR=
 
 CC      ?= cc
@@ -118,19 +118,25 @@ bench: deps-build
 	@$(MAKE) $(JOBS) --no-print-directory $(B)/otlite $(B)/otlite-bench
 	@B=$(B) bench/run.sh
 
-# The inputs that were found stay in build/fuzz/corpus, so each run goes on where the last one ended.
+# Every test/fuzz/fuzz_NAME.c runs for FUZZ_SECONDS. It starts from what test/fuzz/seed_NAME.sh writes, when
+# there is one; what it finds stays in build/fuzz/corpus/NAME, so each run goes on where the last ended.
 FUZZ_SECONDS ?= 60
+FUZZERS := $(patsubst test/fuzz/fuzz_%.c,%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
 fuzz: deps-build
-	@$(MAKE) --no-print-directory CC=clang SAN=address,undefined \
+	@$(MAKE) $(JOBS) --no-print-directory CC=clang SAN=address,undefined \
 		CFLAGS=-fsanitize=fuzzer-no-link B=build/fuzz fuzz-bin
-	@test/fuzz/seed.sh build/fuzz/seeds
-	@mkdir -p build/fuzz/corpus
-	build/fuzz/fuzz_decode -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 \
-		-rss_limit_mb=2048 -artifact_prefix=build/fuzz/ build/fuzz/corpus build/fuzz/seeds
-fuzz-bin: $(B)/fuzz_decode
+	@set -e; for f in $(FUZZERS); do \
+		mkdir -p build/fuzz/corpus/$$f build/fuzz/seeds/$$f; \
+		if [ -x test/fuzz/seed_$$f.sh ]; then test/fuzz/seed_$$f.sh build/fuzz/seeds/$$f; fi; \
+		echo "== fuzz_$$f"; \
+		build/fuzz/fuzz_$$f -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 \
+			-rss_limit_mb=2048 -artifact_prefix=build/fuzz/$$f- build/fuzz/corpus/$$f \
+			build/fuzz/seeds/$$f; \
+	done
+fuzz-bin: $(FUZZERS:%=$(B)/fuzz_%)
 
-$(B)/fuzz_decode: test/fuzz/fuzz_decode.c $(LIB)
-	$(CC) $(ALLFLAGS) $(WARNINGS) $(WERROR) -fsanitize=fuzzer -o $@ $< $(LIB) $(LDFLAGS) $(LIBS)
+$(B)/fuzz_%: test/fuzz/fuzz_%.c $(LIB)
+	$(CC) $(ALLFLAGS) $(WARNINGS) $(WERROR) -fsanitize=fuzzer -MF $@.d -o $@ $< $(LIB) $(LDFLAGS) $(LIBS)
 
 install: all
 	install -D -m 755 $(B)/otlite $(DESTDIR)$(PREFIX)/bin/otlite
@@ -150,9 +156,11 @@ lint-deps:
 	@test/lint-deps.sh
 
 format:
-	clang-format -i $(wildcard src/*.c src/*/*.[ch] include/otlite/*.h bench/*.[ch] test/unit/*.c test/lib/*.[ch])
+	clang-format -i $(wildcard src/*.c src/*/*.[ch] include/otlite/*.h bench/*.[ch] test/unit/*.c \
+	test/lib/*.[ch] test/fuzz/*.c)
 
 clean:
 	rm -rf build
 
--include $(OBJ:.o=.d) $(B)/src/main.d $(BENCH_OBJ:.o=.d) $(addsuffix .d,$(UNIT_BIN))
+-include $(OBJ:.o=.d) $(B)/src/main.d $(BENCH_OBJ:.o=.d) $(addsuffix .d,$(UNIT_BIN)) \
+	$(FUZZERS:%=$(B)/fuzz_%.d)

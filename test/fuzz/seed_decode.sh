@@ -1,5 +1,5 @@
 #!/bin/sh
-# seed.sh DIR -- the recorded bodies and cases of ../shared as first inputs, each behind the byte
+# seed_decode.sh DIR -- the recorded bodies and cases of ../shared as first inputs, each behind the byte
 # that fuzz_decode reads: 6 protobuf, 7 JSON, 2 and 3 the same in gzip.
 set -eu
 to=$1
@@ -17,4 +17,4 @@ for f in ../shared/payloads/* ../shared/cases/*; do
     *.bin) { printf '\006'; cat "$f"; } >"$to/$name" ;;
     esac
 done
-[ -d ../shared/cases ] || echo "seed.sh: ../shared is not there; starting from two empty requests"
+[ -d ../shared/cases ] || echo "seed_decode.sh: ../shared is not there; starting from two empty requests"
