@@ -30,16 +30,16 @@ enum { TELEMETRY_APPLICATION_ID = 0x6f746c74 /* "otlt" */ };
 void store_path(struct buf *out, const char *data_dir);
 /* The DSN of o for a connection (see db.h). */
 void store_dsn(struct buf *out, const struct store_opts *o);
-/* A read-only connection to a database of exactly the newest schema version (for the readers and for
- * subcommands on a live database). */
-enum otl_err store_open_reader(struct db *db, const struct store_opts *o, struct otl_error *err)
-    OTL_MUSTCHECK;
+/* A read-only connection to a database of exactly the newest schema version (for the readers and
+ * for subcommands on a live database). */
+enum otl_err store_open_reader(struct db *db, const struct store_opts *o,
+                               struct otl_error *err) OTL_MUSTCHECK;
 
 struct store;
 
 /* Open or create telemetry.db, migrate it, read the catalogue back. */
-enum otl_err store_new(const struct store_opts *o, struct store **out, struct otl_error *err)
-    OTL_MUSTCHECK;
+enum otl_err store_new(const struct store_opts *o, struct store **out,
+                       struct otl_error *err) OTL_MUSTCHECK;
 /* Closes without a checkpoint of its own (see store_checkpoint). Takes NULL. */
 void store_free(struct store *s);
 
@@ -50,10 +50,21 @@ struct store_result {
     uint64_t exemplars;
 };
 
-/* One request, one transaction: BEGIN IMMEDIATE (waiting for other processes at most busy_ms),
- * insert everything storable, COMMIT. On OTL_OK it is committed; on any other code nothing of it is
- * in the database and the catalogue in memory is as before. Adds WARN_NAME_CONFLICT and
- * WARN_DUPLICATE_POINT to the batch. project_id is part of the resources' identity. */
+struct store_request {
+    int64_t project_id; /* part of the resources' identity */
+    struct batch *batch;
+    struct store_result *result; /* filled on success */
+};
+
+/* n requests in one transaction, in order: BEGIN IMMEDIATE (waiting for other processes at most
+ * busy_ms), insert everything storable, COMMIT. On OTL_OK all are committed, with a result each and
+ * the warnings WARN_NAME_CONFLICT and WARN_DUPLICATE_POINT added to their batches; on any other
+ * code nothing of any is in the database, the catalogue in memory is as before, and no result or
+ * warning was changed. Series that were stored before the transaction get their number
+ * (batch_series). */
+enum otl_err store_requests(struct store *s, const struct store_request *r, uint32_t n,
+                            int64_t busy_ms, struct otl_error *err) OTL_MUSTCHECK;
+/* One request, one transaction. */
 enum otl_err store_batch(struct store *s, int64_t project_id, struct batch *b, int64_t busy_ms,
                          struct store_result *out, struct otl_error *err) OTL_MUSTCHECK;
 

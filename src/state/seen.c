@@ -29,12 +29,14 @@ static const char *const temporality_names[] = {"none", "delta", "cumulative"};
 
 /* --- the map --- */
 
+/* Without the unit: names that only differ there are rare, and each metric of each request is
+ * looked up. */
 static uint64_t key_hash(const struct seen_key *k)
 {
     uint64_t seed = (uint64_t)k->project_id << 8 | (uint64_t)(k->type << 3 | k->temporality << 1) |
                     (uint64_t)k->is_monotonic;
 
-    return bytes_hash(k->unit, bytes_hash(k->name, bytes_hash(k->service, seed)));
+    return bytes_hash(k->name, bytes_hash(k->service, seed));
 }
 
 static bool entry_matches(const struct seen_entry *e, uint64_t hash, const struct seen_key *k)

@@ -6,15 +6,17 @@
 
 #include "rows.h"
 
-struct source_table {
-    sqlite3_vtab base; /* first: SQLite sees only this */
-    const struct batch_source *src;
-};
-
 struct source_cursor {
     sqlite3_vtab_cursor base;
     const struct batch_source *src;
     uint32_t at;
+};
+
+struct source_table {
+    sqlite3_vtab base; /* first: SQLite sees only this */
+    const struct batch_source *src;
+    struct source_cursor cursor; /* one is all that is ever open: an insert allocates nothing */
+    bool is_open;
 };
 
 static int source_connect(sqlite3 *sql, void *aux, int argc, const char *const *argv,
@@ -22,7 +24,7 @@ static int source_connect(sqlite3 *sql, void *aux, int argc, const char *const *
 {
     struct source_table *t;
     int rc = sqlite3_declare_vtab(
-        sql, "CREATE TABLE batch_source(id, series_id, time, start_time, flags, value)");
+        sql, "CREATE TABLE batch_source(series_id, time, start_time, flags, value)");
 
     (void)argc;
     (void)argv;
@@ -53,29 +55,32 @@ static int source_best_index(sqlite3_vtab *table, sqlite3_index_info *info)
 
 static int source_open(sqlite3_vtab *table, sqlite3_vtab_cursor **out)
 {
-    struct source_cursor *c = sqlite3_malloc(sizeof(*c));
+    struct source_table *t = (struct source_table *)table;
 
-    if (c == NULL)
-        return SQLITE_NOMEM;
-    *c = (struct source_cursor){.src = ((struct source_table *)table)->src};
-    *out = &c->base;
+    if (t->is_open)
+        return SQLITE_MISUSE;
+    t->is_open = true;
+    t->cursor = (struct source_cursor){.src = t->src};
+    *out = &t->cursor.base;
     return SQLITE_OK;
 }
 
 static int source_close(sqlite3_vtab_cursor *cursor)
 {
-    sqlite3_free(cursor);
+    ((struct source_table *)cursor->pVtab)->is_open = false;
     return SQLITE_OK;
 }
 
 static int source_filter(sqlite3_vtab_cursor *cursor, int number, const char *name, int argc,
                          sqlite3_value **argv)
 {
+    struct source_cursor *c = (struct source_cursor *)cursor;
+
     (void)number;
     (void)name;
     (void)argc;
     (void)argv;
-    ((struct source_cursor *)cursor)->at = 0;
+    c->at = c->src->first;
     return SQLITE_OK;
 }
 
@@ -111,26 +116,24 @@ static void result_value(sqlite3_context *ctx, const struct value *v)
 static int source_column(sqlite3_vtab_cursor *cursor, sqlite3_context *ctx, int col)
 {
     const struct source_cursor *c = (const struct source_cursor *)cursor;
-    const struct source_row *row = &c->src->rows[c->at];
+    uint32_t i = c->src->which == NULL ? c->at : c->src->which[c->at];
+    const struct number_point *point = &c->src->points[i];
 
     switch (col) {
     case 0:
-        sqlite3_result_int64(ctx, c->src->first_id + c->at);
+        sqlite3_result_int64(ctx, c->src->keys[i].series_id);
         break;
     case 1:
-        sqlite3_result_int64(ctx, row->series_id);
+        sqlite3_result_int64(ctx, point->p.time);
         break;
     case 2:
-        sqlite3_result_int64(ctx, row->point->p.time);
+        sqlite3_result_int64(ctx, point->p.start_time);
         break;
     case 3:
-        sqlite3_result_int64(ctx, row->point->p.start_time);
-        break;
-    case 4:
-        sqlite3_result_int64(ctx, row->point->p.flags);
+        sqlite3_result_int64(ctx, point->p.flags);
         break;
     default:
-        result_value(ctx, &row->point->value);
+        result_value(ctx, &point->value);
         break;
     }
     return SQLITE_OK;

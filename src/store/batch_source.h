@@ -6,23 +6,22 @@
 #ifndef OTLITE_STORE_BATCH_SOURCE_H
 #define OTLITE_STORE_BATCH_SOURCE_H
 
+#include "dedup.h"
 #include "otlite/batch.h"
 #include "otlite/db.h"
 
-struct source_row {
-    int64_t series_id;
-    const struct number_point *point;
-};
-
-/* What the next select gives: n rows, the first with id first_id, the next with the id after it,
- * and so on. Borrowed by the module; the owner fills it before the statement is stepped. */
+/* What the next select gives: a row of point which[i], or (which NULL) of point i, for each i from
+ * first to n - 1. A point has the series_id of the key at its own place. Borrowed by the module;
+ * the owner fills it before the statement is stepped. */
 struct batch_source {
-    const struct source_row *rows;
-    uint32_t n;
-    int64_t first_id;
+    const struct dedup_key *keys;
+    const struct number_point *points;
+    const uint32_t *which;
+    uint32_t first, n;
 };
 
-/* Columns: id, series_id, time, start_time, flags, value. src must outlive the connection. */
+/* Columns: series_id, time, start_time, flags, value. src must outlive the connection. One select
+ * at a time. */
 enum otl_err batch_source_register(struct db *db, struct batch_source *src,
                                    struct otl_error *err) OTL_MUSTCHECK;
 

@@ -76,6 +76,7 @@ void catalogue_close(struct catalogue *c)
     for (int i = 0; i < CAT_DICTS; i++)
         dict_fini(&c->dicts[i]);
     free(c->undo);
+    free(c->times);
     free(c->resources);
     free(c->scopes);
     free(c->metrics);
@@ -127,32 +128,78 @@ static uint64_t resource_note(struct bytes schema_url, uint32_t dropped, struct 
     return bytes_hash(entity_refs, bytes_hash(schema_url, dropped));
 }
 
+/* Take part, preceded by its length, off the front of key when it stands there. */
+static bool take_part(struct bytes *key, struct bytes part)
+{
+    uint64_t n;
+
+    if (key->n < sizeof(n) || key->n - sizeof(n) < part.n)
+        return false;
+    memcpy(&n, key->p, sizeof(n));
+    if (n != part.n || (part.n > 0 && memcmp(key->p + sizeof(n), part.p, part.n) != 0))
+        return false;
+    key->p += sizeof(n) + part.n;
+    key->n -= sizeof(n) + part.n;
+    return true;
+}
+
+/* What scope_key would make is key. */
+static bool is_scope_key(struct bytes key, const struct batch_scope *s)
+{
+    return take_part(&key, s->name) && take_part(&key, s->version) &&
+           take_part(&key, s->schema_url) && bytes_equal(key, s->attributes);
+}
+
+/* What metric_key would make is key. */
+static bool is_metric_key(struct bytes key, const struct batch_metric *m)
+{
+    if (key.n < 3 || key.p[0] != (uint8_t)m->type || key.p[1] != (uint8_t)m->temporality ||
+        key.p[2] != (m->is_monotonic ? 1 : 0))
+        return false;
+    key.p += 3;
+    key.n -= 3;
+    return take_part(&key, m->name) && bytes_equal(key, m->unit);
+}
+
 /* ---- transactions ---- */
 
 static void set_mark(struct catalogue *c)
 {
-    c->n_undo = 0;
+    c->n_undo = c->n_times = 0;
     for (int i = 0; i < CAT_DICTS; i++)
         c->mark[i] = c->dicts[i].n;
 }
 
-enum otl_err catalogue_begin(struct catalogue *c, const struct batch *b, struct otl_error *err)
+void catalogue_begin(struct catalogue *c)
 {
-    /* The most notes that can change: one a point, one a resource and a scope, and two a metric
-     * (its own and its name's). Reserved here, so that noting a change cannot fail. */
-    size_t changes =
-        (size_t)batch_storable(b) + b->n_resources + b->n_scopes + 2 * (size_t)b->n_metrics;
+    set_mark(c);
+}
 
-    if (changes > c->cap_undo) {
-        struct catalogue_undo *p = realloc(c->undo, changes * sizeof(*p));
+/* Room for all the notes that resolving and storing b can change, so that noting a change cannot
+ * fail: a time a point, one note a resource and a scope, and two a metric (its own and its name's).
+ */
+static bool reserve_undo(struct catalogue *c, const struct batch *b)
+{
+    size_t notes = c->n_undo + b->n_resources + b->n_scopes + 2 * (size_t)b->n_metrics;
+    size_t times = c->n_times + (size_t)batch_storable(b);
+
+    if (notes > c->cap_undo) {
+        struct catalogue_undo *p = realloc(c->undo, notes * sizeof(*p));
 
         if (p == NULL)
-            return no_memory(err);
+            return false;
         c->undo = p;
-        c->cap_undo = changes;
+        c->cap_undo = notes;
     }
-    set_mark(c);
-    return OTL_OK;
+    if (times > c->cap_times) {
+        struct catalogue_time *p = realloc(c->times, times * sizeof(*p));
+
+        if (p == NULL)
+            return false;
+        c->times = p;
+        c->cap_times = times;
+    }
+    return true;
 }
 
 void catalogue_commit(struct catalogue *c)
@@ -166,6 +213,11 @@ void catalogue_rollback(struct catalogue *c)
         const struct catalogue_undo *u = &c->undo[--c->n_undo];
 
         u->dict->entries[u->entry].note = u->note;
+    }
+    while (c->n_times > 0) {
+        const struct catalogue_time *t = &c->times[--c->n_times];
+
+        catalogue_series(c, t->entry)->note.series.last_time = t->last_time;
     }
     for (int i = 0; i < CAT_DICTS; i++)
         dict_truncate(&c->dicts[i], c->mark[i]);
@@ -387,7 +439,7 @@ static enum otl_err update_resource(struct catalogue *c, uint32_t entry,
 }
 
 static enum otl_err find_resource(struct catalogue *c, int64_t project_id,
-                                  const struct batch_resource *r, uint32_t *out,
+                                  const struct batch_resource *r, uint32_t guess, uint32_t *out,
                                   struct otl_error *err)
 {
     struct dict *d = &c->dicts[CAT_RESOURCE];
@@ -398,7 +450,11 @@ static enum otl_err find_resource(struct catalogue *c, int64_t project_id,
     enum otl_err rc;
     int b;
 
-    *out = dict_find(d, project_id, r->attributes);
+    if (guess != DICT_NONE && d->entries[guess].parent == project_id &&
+        bytes_equal(dict_key(&d->entries[guess]), r->attributes))
+        *out = guess;
+    else
+        *out = dict_find(d, project_id, r->attributes);
     if (*out != DICT_NONE) {
         if (d->entries[*out].note.resource == note.resource)
             return OTL_OK;
@@ -423,7 +479,8 @@ static enum otl_err find_resource(struct catalogue *c, int64_t project_id,
 }
 
 static enum otl_err find_scope(struct catalogue *c, int64_t resource_id,
-                               const struct batch_scope *s, uint32_t *out, struct otl_error *err)
+                               const struct batch_scope *s, uint32_t guess, uint32_t *out,
+                               struct otl_error *err)
 {
     struct dict *d = &c->dicts[CAT_SCOPE];
     struct sqlite3_stmt *st = c->insert[CAT_SCOPE];
@@ -432,10 +489,15 @@ static enum otl_err find_scope(struct catalogue *c, int64_t resource_id,
     enum otl_err rc;
     int b;
 
-    scope_key(&c->key, s->name, s->version, s->schema_url, s->attributes);
-    if (c->key.failed)
-        return no_memory(err);
-    *out = dict_find(d, resource_id, buf_bytes(&c->key));
+    if (guess != DICT_NONE && d->entries[guess].parent == resource_id &&
+        is_scope_key(dict_key(&d->entries[guess]), s)) {
+        *out = guess;
+    } else {
+        scope_key(&c->key, s->name, s->version, s->schema_url, s->attributes);
+        if (c->key.failed)
+            return no_memory(err);
+        *out = dict_find(d, resource_id, buf_bytes(&c->key));
+    }
     if (*out != DICT_NONE) {
         if (d->entries[*out].note.scope == note.scope)
             return OTL_OK;
@@ -498,7 +560,7 @@ static enum otl_err update_metric(struct catalogue *c, uint32_t entry, const str
 }
 
 static enum otl_err find_metric(struct catalogue *c, int64_t scope_id, const struct batch_metric *m,
-                                uint32_t *out, struct otl_error *err)
+                                uint32_t guess, uint32_t *out, struct otl_error *err)
 {
     struct dict *d = &c->dicts[CAT_METRIC];
     struct sqlite3_stmt *st = c->insert[CAT_METRIC];
@@ -507,6 +569,11 @@ static enum otl_err find_metric(struct catalogue *c, int64_t scope_id, const str
     enum otl_err rc;
     int b;
 
+    if (guess != DICT_NONE && d->entries[guess].parent == scope_id &&
+        is_metric_key(dict_key(&d->entries[guess]), m)) {
+        *out = guess;
+        return update_metric(c, guess, m, err);
+    }
     metric_key(&c->key, m->type, m->temporality, m->is_monotonic, m->name, m->unit);
     if (c->key.failed)
         return no_memory(err);
@@ -586,39 +653,88 @@ enum otl_err catalogue_bounds(struct catalogue *c, const double *bounds, uint32_
 
 /* ---- a batch ---- */
 
+static bool reserve(uint32_t **p, size_t *cap, uint32_t n)
+{
+    uint32_t *q;
+
+    if (n <= *cap)
+        return true;
+    q = realloc(*p, n * sizeof(*q));
+    if (q == NULL)
+        return false;
+    *p = q;
+    *cap = n;
+    return true;
+}
+
 /* An array of n entries, all DICT_NONE. */
 static bool fresh(uint32_t **p, size_t *cap, uint32_t n)
 {
-    if (n > *cap) {
-        uint32_t *q = realloc(*p, n * sizeof(*q));
-
-        if (q == NULL)
-            return false;
-        *p = q;
-        *cap = n;
-    }
+    if (!reserve(p, cap, n))
+        return false;
     if (n > 0)
         memset(*p, 0xff, n * sizeof(**p));
     return true;
 }
 
-/* The entry of metric i of the batch, with the levels above it. */
+/* The entry of a committed series by its number. */
+static uint32_t numbered(const struct catalogue *c, uint32_t number)
+{
+    return number != 0 && number <= c->mark[CAT_SERIES] ? number - 1 : DICT_NONE;
+}
+
+/* The entry of the row above an entry. */
+static uint32_t above(const struct catalogue *c, int which, uint32_t entry)
+{
+    return entry == DICT_NONE
+               ? DICT_NONE
+               : dict_find_id(&c->dicts[which - 1], c->dicts[which].entries[entry].parent);
+}
+
+/* The entry of metric i of the batch, with the levels above it. Where a series' number is known,
+ * the rows above that series are most likely the ones: comparing with them saves building a key and
+ * looking it up. */
 static enum otl_err resolve_metric(struct catalogue *c, int64_t project_id, const struct batch *b,
-                                   uint32_t i, struct otl_error *err)
+                                   uint32_t i, uint32_t number, struct otl_error *err)
 {
     uint32_t scope = b->metrics[i].scope;
     uint32_t resource = b->scopes[scope].resource;
+    uint32_t metric_guess = above(c, CAT_SERIES, numbered(c, number));
     enum otl_err rc = OTL_OK;
 
-    if (c->resources[resource] == DICT_NONE)
-        rc = find_resource(c, project_id, &b->resources[resource], &c->resources[resource], err);
-    if (rc == OTL_OK && c->scopes[scope] == DICT_NONE)
-        rc = find_scope(c, c->dicts[CAT_RESOURCE].entries[c->resources[resource]].id,
-                        &b->scopes[scope], &c->scopes[scope], err);
+    if (c->scopes[scope] == DICT_NONE) {
+        uint32_t guess = above(c, CAT_METRIC, metric_guess);
+
+        if (c->resources[resource] == DICT_NONE)
+            rc = find_resource(c, project_id, &b->resources[resource], above(c, CAT_SCOPE, guess),
+                               &c->resources[resource], err);
+        if (rc == OTL_OK)
+            rc = find_scope(c, c->dicts[CAT_RESOURCE].entries[c->resources[resource]].id,
+                            &b->scopes[scope], guess, &c->scopes[scope], err);
+    }
     if (rc == OTL_OK)
         rc = find_metric(c, c->dicts[CAT_SCOPE].entries[c->scopes[scope]].id, &b->metrics[i],
-                         &c->metrics[i], err);
+                         metric_guess, &c->metrics[i], err);
     return rc;
+}
+
+static enum otl_err find_series(struct catalogue *c, int64_t metric_id, const struct batch *b,
+                                struct batch_series *s, uint32_t *out, struct otl_error *err)
+{
+    uint32_t entry = numbered(c, s->number);
+
+    if (entry != DICT_NONE && catalogue_series(c, entry)->parent == metric_id) {
+        *out = entry;
+        return OTL_OK;
+    }
+    s->number = 0; /* of another metric: not to be learned */
+    entry = dict_find(&c->dicts[CAT_SERIES], metric_id, s->attributes);
+    if (entry == DICT_NONE)
+        return add_series(c, metric_id, b->metrics[s->metric].type, s->attributes, out, err);
+    if (entry < c->mark[CAT_SERIES])
+        s->number = entry + 1;
+    *out = entry;
+    return OTL_OK;
 }
 
 /* After all metrics of the batch are there, so that two new ones of one request both count. */
@@ -636,31 +752,33 @@ static void count_conflicts(struct catalogue *c, const struct batch *b)
     }
 }
 
-enum otl_err catalogue_resolve(struct catalogue *c, int64_t project_id, const struct batch *b,
+enum otl_err catalogue_resolve(struct catalogue *c, int64_t project_id, struct batch *b,
                                struct otl_error *err)
 {
-    if (!fresh(&c->resources, &c->cap_resources, b->n_resources) ||
+    uint32_t metric = UINT32_MAX; /* of the last series */
+    int64_t metric_id = 0;
+
+    c->batch_mark = c->dicts[CAT_SERIES].n;
+    if (!reserve_undo(c, b) || !fresh(&c->resources, &c->cap_resources, b->n_resources) ||
         !fresh(&c->scopes, &c->cap_scopes, b->n_scopes) ||
         !fresh(&c->metrics, &c->cap_metrics, b->n_metrics) ||
-        !fresh(&c->series, &c->cap_series, b->n_series))
+        !reserve(&c->series, &c->cap_series, b->n_series))
         return no_memory(err);
     for (uint32_t i = 0; i < b->n_series; i++) {
-        const struct batch_series *s = &b->series[i];
+        struct batch_series *s = &b->series[i];
         enum otl_err rc = OTL_OK;
-        int64_t metric_id;
 
-        if (c->metrics[s->metric] == DICT_NONE)
-            rc = resolve_metric(c, project_id, b, s->metric, err);
-        if (rc != OTL_OK)
-            return rc;
-        metric_id = c->dicts[CAT_METRIC].entries[c->metrics[s->metric]].id;
-        c->series[i] = dict_find(&c->dicts[CAT_SERIES], metric_id, s->attributes);
-        if (c->series[i] == DICT_NONE) {
-            rc = add_series(c, metric_id, b->metrics[s->metric].type, s->attributes, &c->series[i],
-                            err);
+        if (s->metric != metric) {
+            metric = s->metric;
+            if (c->metrics[metric] == DICT_NONE)
+                rc = resolve_metric(c, project_id, b, metric, s->number, err);
             if (rc != OTL_OK)
                 return rc;
+            metric_id = c->dicts[CAT_METRIC].entries[c->metrics[metric]].id;
         }
+        rc = find_series(c, metric_id, b, s, &c->series[i], err);
+        if (rc != OTL_OK)
+            return rc;
     }
     count_conflicts(c, b);
     return OTL_OK;

@@ -1,9 +1,9 @@
 /* catalogue.h -- resources, scopes, metrics, series and histogram bounds: the tables, and their
  * mirror in memory that turns identities into row ids.
  *
- * Used inside the store's write transaction only. catalogue_begin, then catalogue_resolve and
- * catalogue_bounds, then catalogue_commit or catalogue_rollback with the transaction, so that the
- * mirror never holds an id that is not committed (I7). */
+ * Used inside the store's write transaction only. catalogue_begin, then for each batch of the
+ * transaction catalogue_resolve and catalogue_bounds, then catalogue_commit or catalogue_rollback
+ * with the transaction, so that the mirror never holds an id that is not committed (I7). */
 #ifndef OTLITE_STORE_CATALOGUE_H
 #define OTLITE_STORE_CATALOGUE_H
 
@@ -17,6 +17,12 @@ struct catalogue_undo {
     struct dict *dict;
     uint32_t entry;
     union dict_note note;
+};
+
+/* A series' latest time as it was; of these there is one a point. */
+struct catalogue_time {
+    int64_t last_time;
+    uint32_t entry;
 };
 
 enum {
@@ -34,8 +40,11 @@ struct catalogue {
     struct db *db;
     struct dict dicts[CAT_DICTS];
     uint32_t mark[CAT_DICTS]; /* sizes when the transaction began */
+    uint32_t batch_mark;      /* series when the batch began */
     struct catalogue_undo *undo;
     size_t n_undo, cap_undo;
+    struct catalogue_time *times;
+    size_t n_times, cap_times;
     struct sqlite3_stmt *load[CAT_TABLES], *insert[CAT_TABLES];
     struct sqlite3_stmt *update_resource, *update_scope, *update_description, *update_metadata;
     struct buf key, text; /* scratch */
@@ -57,15 +66,15 @@ void catalogue_close(struct catalogue *c);
  * added. Outside of begin and commit. New series have no last_time. */
 enum otl_err catalogue_load(struct catalogue *c, struct otl_error *err) OTL_MUSTCHECK;
 
-/* For one batch: catalogue_set_last_time may then be called once a point of it. */
-enum otl_err catalogue_begin(struct catalogue *c, const struct batch *b,
-                             struct otl_error *err) OTL_MUSTCHECK;
+void catalogue_begin(struct catalogue *c);
 void catalogue_commit(struct catalogue *c);
 void catalogue_rollback(struct catalogue *c);
 
 /* Find or create the rows of every series of b; c->series[i] is then the entry of b->series[i].
- * Columns that are not identity are brought up to date. */
-enum otl_err catalogue_resolve(struct catalogue *c, int64_t project_id, const struct batch *b,
+ * Columns that are not identity are brought up to date. A series that has a number is not looked
+ * up; one that has none gets it when it was stored before this transaction. Afterwards
+ * catalogue_set_last_time may be called once a point of b. */
+enum otl_err catalogue_resolve(struct catalogue *c, int64_t project_id, struct batch *b,
                                struct otl_error *err) OTL_MUSTCHECK;
 
 /* The id of a list of histogram bounds, created when it is new. */
@@ -77,18 +86,19 @@ static inline struct dict_entry *catalogue_series(struct catalogue *c, uint32_t 
     return &c->dicts[CAT_SERIES].entries[entry];
 }
 
-/* The series was created by the transaction under way, so no point of it is stored. */
+/* The series was created for the batch that was resolved last, so no other point of it is stored.
+ */
 static inline bool catalogue_is_new(const struct catalogue *c, uint32_t entry)
 {
-    return entry >= c->mark[CAT_SERIES];
+    return entry >= c->batch_mark;
 }
 
 static inline void catalogue_set_last_time(struct catalogue *c, uint32_t entry, int64_t time)
 {
     struct dict_entry *e = catalogue_series(c, entry);
 
-    if (!catalogue_is_new(c, entry))
-        c->undo[c->n_undo++] = (struct catalogue_undo){&c->dicts[CAT_SERIES], entry, e->note};
+    if (entry < c->mark[CAT_SERIES])
+        c->times[c->n_times++] = (struct catalogue_time){e->note.series.last_time, entry};
     e->note.series.last_time = time;
 }
 

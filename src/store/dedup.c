@@ -36,9 +36,23 @@ static enum otl_err no_memory(struct otl_error *err)
 
 /* ---- indexes ---- */
 
-static uint64_t key_hash(const struct dedup_key *k)
+__extension__ typedef unsigned __int128 u128;
+
+static uint64_t mix(uint64_t a, uint64_t b)
 {
-    return bytes_hash(bytes_of(k, sizeof(*k)), 0);
+    u128 m = (u128)a * b;
+
+    return (uint64_t)m ^ (uint64_t)(m >> 64);
+}
+
+/* Of three fixed words; one for each stored point. No input may make a factor 0 by choice, so both
+ * are mixed with the seed. */
+static uint64_t key_hash(const struct dedup *d, const struct dedup_key *k)
+{
+    const uint64_t c = UINT64_C(0xd6e8feb86659fd93);
+    uint64_t h = mix((uint64_t)k->series_id ^ d->seed, (uint64_t)k->time ^ (d->seed + c));
+
+    return mix(h ^ (uint64_t)k->start_time, d->seed | 1);
 }
 
 static int64_t segment_number(int64_t id)
@@ -101,6 +115,25 @@ static void index_new(struct dedup_table *t, uint32_t i)
     t->segments[i].index = index;
 }
 
+/* Drop the indexes of segment i and all after it. */
+static void index_drop_from(struct dedup_table *t, uint32_t i)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t j = 0; j < t->n_indexes; j++) {
+        uint32_t segment = t->indexes[(t->first_index + j) % DEDUP_MAX_INDEXES];
+        struct dedup_segment *s = &t->segments[segment];
+
+        if (segment < i) {
+            t->indexes[(t->first_index + kept++) % DEDUP_MAX_INDEXES] = segment;
+        } else {
+            free(s->index);
+            s->index = NULL;
+        }
+    }
+    t->n_indexes = kept;
+}
+
 /* The newest index is of no use: its segment could not be read whole. */
 static void index_drop_newest(struct dedup_table *t)
 {
@@ -133,20 +166,25 @@ static bool reserve_segments(struct dedup_table *t, uint64_t rows)
 }
 
 /* Note one more row. There is room for a segment. */
-static void append_row(struct dedup_table *t, int64_t id, int64_t time)
+static inline void append_key(const struct dedup *d, struct dedup_table *t, int64_t id,
+                              const struct dedup_key *key)
 {
     struct dedup_segment *s = t->n == 0 ? NULL : &t->segments[t->n - 1];
 
     if (s == NULL || segment_number(s->last_id) != segment_number(id)) {
-        t->segments[t->n++] = (struct dedup_segment){id, id, time, time, NULL};
+        s = &t->segments[t->n++];
+        *s = (struct dedup_segment){id, id, key->time, key->time, NULL};
+        index_new(t, t->n - 1);
     } else {
         s->last_id = id;
-        if (time < s->min_time)
-            s->min_time = time;
-        if (time > s->max_time)
-            s->max_time = time;
+        if (key->time < s->min_time)
+            s->min_time = key->time;
+        if (key->time > s->max_time)
+            s->max_time = key->time;
     }
     t->last_id = id;
+    if (s->index != NULL)
+        index_add(s->index, key_hash(d, key), id);
 }
 
 static bool is_closed(const struct dedup_table *t, uint32_t i)
@@ -263,11 +301,7 @@ static enum otl_err read_rows(struct dedup *d, enum point_kind kind, int64_t aft
             rc = no_memory(err);
             break;
         }
-        append_row(t, id, key.time);
-        if (t->segments[t->n - 1].first_id == id)
-            index_new(t, t->n - 1);
-        if (t->segments[t->n - 1].index != NULL)
-            index_add(t->segments[t->n - 1].index, key_hash(&key), id);
+        append_key(d, t, id, &key);
     }
     if (rc == OTL_OK && step != SQLITE_DONE)
         rc = db_fail(d->db, step, "read points", err);
@@ -351,6 +385,7 @@ enum otl_err dedup_open(struct dedup *d, struct db *db, struct catalogue *cat,
 
     d->db = db;
     d->cat = cat;
+    d->seed = bytes_hash(bytes_str("points"), 0);
     rc = db_prepare(db,
                     "INSERT OR REPLACE INTO point_segment(type, first_id, last_id, min_time,"
                     " max_time) VALUES (?, ?, ?, ?, ?)",
@@ -423,22 +458,18 @@ void dedup_begin(struct dedup *d)
         t->before.saved_id = t->saved_id;
         if (t->n > 0)
             t->before.last = t->segments[t->n - 1];
-        t->n_appended = 0;
     }
 }
 
 enum otl_err dedup_append(struct dedup *d, enum point_kind kind, const struct dedup_key *keys,
-                          uint32_t n, struct otl_error *err)
+                          const uint32_t *which, uint32_t n, struct otl_error *err)
 {
     struct dedup_table *t = &d->tables[kind];
 
     if (!reserve_segments(t, n))
         return no_memory(err);
-    t->appended = keys;
-    t->n_appended = n;
-    t->first_appended = t->last_id + 1;
     for (uint32_t i = 0; i < n; i++)
-        append_row(t, t->first_appended + i, keys[i].time);
+        append_key(d, t, t->last_id + 1, &keys[which == NULL ? i : which[i]]);
     return OTL_OK;
 }
 
@@ -492,33 +523,15 @@ enum otl_err dedup_persist(struct dedup *d, struct otl_error *err)
     return rc;
 }
 
-void dedup_commit(struct dedup *d)
-{
-    for (int k = 0; k < POINT_KINDS; k++) {
-        struct dedup_table *t = &d->tables[k];
-        uint32_t i = t->before.n == 0 ? 0 : t->before.n - 1;
-
-        for (uint32_t j = 0; j < t->n_appended; j++) {
-            int64_t id = t->first_appended + j;
-
-            while (t->segments[i].last_id < id)
-                i++;
-            if (t->segments[i].first_id == id)
-                index_new(t, i);
-            if (t->segments[i].index != NULL)
-                index_add(t->segments[i].index, key_hash(&t->appended[j]), id);
-        }
-        t->n_appended = 0;
-    }
-}
-
 void dedup_rollback(struct dedup *d)
 {
     for (int k = 0; k < POINT_KINDS; k++) {
         struct dedup_table *t = &d->tables[k];
 
-        /* Segments that the transaction added have no index yet; the last one before it may have
-         * got one by a scan, of rows that are committed. */
+        /* An index that got rows of the transaction is dropped; what asks for its segment again
+         * makes a new one of the rows that are left. */
+        if (t->last_id != t->before.last_id)
+            index_drop_from(t, t->before.n == 0 ? 0 : t->before.n - 1);
         t->n = t->before.n;
         t->n_persisted = t->before.n_persisted;
         t->last_id = t->before.last_id;
@@ -529,7 +542,6 @@ void dedup_rollback(struct dedup *d)
             t->segments[t->n - 1] = t->before.last;
             t->segments[t->n - 1].index = index;
         }
-        t->n_appended = 0;
     }
 }
 
@@ -615,7 +627,7 @@ static enum otl_err scan_rows(struct dedup *d, enum point_kind kind, int64_t fir
         int64_t id = sqlite3_column_int64(st, 0);
         struct dedup_key key = {sqlite3_column_int64(st, 1), sqlite3_column_int64(st, 2),
                                 sqlite3_column_int64(st, 3)};
-        uint64_t hash = key_hash(&key);
+        uint64_t hash = key_hash(d, &key);
 
         if (index != NULL)
             index_add(index, hash, id);
@@ -752,7 +764,7 @@ enum otl_err dedup_resolve(struct dedup *d, enum point_kind kind, const struct d
     if (!reserve_points(d, n))
         return no_memory(err);
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t hash = key_hash(&keys[i]);
+        uint64_t hash = key_hash(d, &keys[i]);
         uint32_t *slot = find_slot(d, &keys[i], hash);
 
         if (*slot != 0)
@@ -769,7 +781,7 @@ enum otl_err dedup_resolve(struct dedup *d, enum point_kind kind, const struct d
     rc = find_stored(d, kind, n_entries, err);
     plan->merged = plan->replaced = 0;
     for (uint32_t i = 0; i < n && rc == OTL_OK; i++) {
-        uint32_t slot = *find_slot(d, &keys[i], key_hash(&keys[i]));
+        uint32_t slot = *find_slot(d, &keys[i], key_hash(d, &keys[i]));
 
         rc = settle(d, &d->entries[slot - 1], i, cmp, err);
     }

@@ -33,7 +33,7 @@ struct dedup_key {
 struct dedup_segment {
     int64_t first_id, last_id;
     int64_t min_time, max_time;
-    uint32_t *index; /* of all its committed rows, or NULL; see dedup.c */
+    uint32_t *index; /* of all its rows, or NULL; see dedup.c */
 };
 
 struct dedup_table {
@@ -52,10 +52,6 @@ struct dedup_table {
         int64_t last_id, saved_id;
         struct dedup_segment last;
     } before;
-    /* Rows appended by the transaction, which the indexes get when it is committed. */
-    const struct dedup_key *appended;
-    uint32_t n_appended;
-    int64_t first_appended;
 };
 
 struct dedup_entry; /* one key of the batch */
@@ -78,6 +74,7 @@ struct dedup_plan {
 struct dedup {
     struct db *db;
     struct catalogue *cat;
+    uint64_t seed; /* of the hash of keys; a sender must not know it */
     struct dedup_table tables[POINT_KINDS];
     struct sqlite3_stmt *insert_segment, *save_times;
     struct buf times;
@@ -113,14 +110,13 @@ enum otl_err dedup_resolve(struct dedup *d, enum point_kind kind, const struct d
                            const uint32_t *series, const bool *late, uint32_t n,
                            const struct dedup_compare *cmp, const struct dedup_plan **out,
                            struct otl_error *err) OTL_MUSTCHECK;
-/* n rows with these keys were inserted with the ids from last_id + 1 on. At most once a type and
- * transaction. Borrows keys until commit or rollback. */
+/* n rows were inserted with the ids from dedup_next_id on, and the keys keys[which[0]],
+ * keys[which[1]], ..., or (which NULL) keys[0], keys[1], ... They are found from here on. */
 enum otl_err dedup_append(struct dedup *d, enum point_kind kind, const struct dedup_key *keys,
-                          uint32_t n, struct otl_error *err) OTL_MUSTCHECK;
+                          const uint32_t *which, uint32_t n, struct otl_error *err) OTL_MUSTCHECK;
 /* Write segments that were closed and, when due, the series' latest times. Last in a transaction.
  */
 enum otl_err dedup_persist(struct dedup *d, struct otl_error *err) OTL_MUSTCHECK;
-void dedup_commit(struct dedup *d);
 void dedup_rollback(struct dedup *d);
 
 static inline int64_t dedup_next_id(const struct dedup *d, enum point_kind kind)

@@ -24,9 +24,17 @@ enum {
 
 /* The statements of one point table. */
 struct point_statements {
-    struct sqlite3_stmt *insert;  /* id and the columns */
-    struct sqlite3_stmt *replace; /* the same, over the row of that id */
+    struct sqlite3_stmt *insert;  /* the columns; the row gets the id after the greatest */
+    struct sqlite3_stmt *replace; /* id and the columns, over the row of that id if there is one */
     struct sqlite3_stmt *fetch;   /* columns of the row id */
+};
+
+/* What came of one request of a transaction. */
+struct outcome {
+    struct store_result result;
+    struct bytes replaced_example;
+    uint64_t conflicts;
+    struct bytes conflict_example;
 };
 
 struct store {
@@ -35,18 +43,25 @@ struct store {
     struct catalogue cat;
     struct dedup dedup;
     struct batch_source source;
-    struct sqlite3_stmt *begin, *commit, *data_version;
+    struct sqlite3_stmt *begin, *commit;
     struct point_statements points[POINT_KINDS];
     struct sqlite3_stmt *insert_numbers; /* all rows of source */
+    struct sqlite3_stmt *insert_at_once; /* the same for one time, start time and flags */
     struct sqlite3_stmt *insert_exemplar, *delete_exemplars;
-    int64_t seen_version; /* data_version that the memory is as new as */
+    unsigned seen_version; /* data_version that the memory is as new as */
+    /* The greatest row id of the table is the one that dedup knows, so rows without an id get the
+     * ones after it. Not so when another process deleted the newest rows. */
+    bool follows[POINT_KINDS];
     int64_t wal_pages;
 
-    /* Scratch of one request. */
-    struct dedup_key *keys, *new_keys;
+    /* Scratch of one transaction. */
+    struct outcome *outcomes;
+    uint32_t cap_outcomes;
+
+    /* Scratch of the points of one type of one request. */
+    struct dedup_key *keys;
     uint32_t *series;
     bool *late;
-    struct source_row *rows;
     size_t cap_points;
     struct row row, other_row;
     struct buf text;
@@ -54,9 +69,8 @@ struct store {
     /* The request under way. */
     const struct batch *batch;
     enum point_kind kind;
-    struct store_result result;
-    uint64_t replaced;
-    struct bytes replaced_example;
+    bool at_once; /* all points of the kind have the same time, start time and flags */
+    struct outcome *out;
 };
 
 /* ---- the file ---- */
@@ -150,8 +164,8 @@ static enum otl_err prepare_points(struct store *s, enum point_kind kind, struct
 
     for (int i = 0; i < t->n_columns; i++)
         memcpy(marks + 2 * i, ",?", 3);
-    (void)snprintf(sql, sizeof(sql), "INSERT INTO %s(id,%s) VALUES (?%s)", t->name, t->columns,
-                   marks);
+    (void)snprintf(sql, sizeof(sql), "INSERT INTO %s(%s) VALUES (%s)", t->name, t->columns,
+                   marks + 1);
     rc = db_prepare(&s->db, sql, &p->insert, err);
     if (rc != OTL_OK)
         return rc;
@@ -172,10 +186,15 @@ static enum otl_err prepare_all(struct store *s, struct otl_error *err)
     } list[] = {
         {"BEGIN IMMEDIATE", &s->begin},
         {"COMMIT", &s->commit},
-        {"PRAGMA data_version", &s->data_version},
-        {"INSERT INTO number_point(id, series_id, time, start_time, flags, value)"
-         " SELECT id, series_id, time, start_time, flags, value FROM batch_source",
+        /* OR ROLLBACK: an insert that fails ends the transaction anyway, so SQLite need not keep
+         * what would undo this statement alone. */
+        {"INSERT OR ROLLBACK INTO number_point(series_id, time, start_time, flags, value)"
+         " SELECT series_id, time, start_time, flags, value FROM batch_source",
          &s->insert_numbers},
+        /* What one collection of an SDK gives; a parameter costs a third of a column. */
+        {"INSERT OR ROLLBACK INTO number_point(series_id, time, start_time, flags, value)"
+         " SELECT series_id, ?, ?, ?, value FROM batch_source",
+         &s->insert_at_once},
         {"INSERT INTO exemplar(series_id, point_id, time, value, trace_id, span_id, attributes,"
          " identity) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
          &s->insert_exemplar},
@@ -224,17 +243,20 @@ static enum otl_err check_pages(struct store *s, struct otl_error *err)
     return rc;
 }
 
-static enum otl_err read_data_version(struct store *s, int64_t *out, struct otl_error *err)
+/* Changes whenever this connection commits, or finds in a new transaction that another one did. */
+static enum otl_err read_data_version(struct store *s, unsigned *out, struct otl_error *err)
 {
-    int step = sqlite3_step(s->data_version);
-    enum otl_err rc = OTL_OK;
+    int rc = sqlite3_file_control(s->db.sql, "main", SQLITE_FCNTL_DATA_VERSION, out);
 
-    if (step == SQLITE_ROW)
-        *out = sqlite3_column_int64(s->data_version, 0);
-    else
-        rc = db_fail(&s->db, step, "read data_version", err);
-    (void)sqlite3_reset(s->data_version);
-    return rc;
+    return rc == SQLITE_OK ? OTL_OK : db_fail(&s->db, rc, "read data_version", err);
+}
+
+/* An older version than the true one only costs a look at the tables in the next transaction. */
+static unsigned version_after_commit(struct store *s)
+{
+    unsigned version = 0;
+
+    return read_data_version(s, &version, NULL) == OTL_OK ? version : s->seen_version;
 }
 
 /* Everything that is kept in memory, of one snapshot. */
@@ -293,14 +315,11 @@ enum otl_err store_new(const struct store_opts *o, struct store **out, struct ot
 static void free_scratch(struct store *s)
 {
     free(s->keys);
-    free(s->new_keys);
     free(s->series);
     free(s->late);
-    free(s->rows);
-    s->keys = s->new_keys = NULL;
+    s->keys = NULL;
     s->series = NULL;
     s->late = NULL;
-    s->rows = NULL;
     s->cap_points = 0;
 }
 
@@ -315,13 +334,14 @@ void store_free(struct store *s)
     }
     (void)sqlite3_finalize(s->begin);
     (void)sqlite3_finalize(s->commit);
-    (void)sqlite3_finalize(s->data_version);
     (void)sqlite3_finalize(s->insert_numbers);
+    (void)sqlite3_finalize(s->insert_at_once);
     (void)sqlite3_finalize(s->insert_exemplar);
     (void)sqlite3_finalize(s->delete_exemplars);
     dedup_close(&s->dedup);
     catalogue_close(&s->cat);
     free_scratch(s);
+    free(s->outcomes);
     row_fini(&s->row);
     row_fini(&s->other_row);
     buf_fini(&s->text);
@@ -350,11 +370,12 @@ static enum otl_err begin(struct store *s, int64_t busy_ms, struct otl_error *er
 /* Inside the transaction: take in what another process committed since. */
 static enum otl_err catch_up(struct store *s, struct otl_error *err)
 {
-    int64_t version = 0;
+    unsigned version = 0;
     enum otl_err rc = read_data_version(s, &version, err);
 
     if (rc != OTL_OK || version == s->seen_version)
         return rc;
+    memset(s->follows, 0, sizeof(s->follows));
     rc = catalogue_load(&s->cat, err);
     if (rc == OTL_OK)
         rc = dedup_refresh(&s->dedup, err);
@@ -471,17 +492,19 @@ static enum otl_err equals_point(void *arg, uint32_t i, uint32_t j, bool *equal,
     return rc;
 }
 
+/* id 0: st takes none. */
 static enum otl_err write_row(struct store *s, struct sqlite3_stmt *st, int64_t id, uint32_t i,
                               struct otl_error *err)
 {
     enum otl_err rc = encode(s, i, &s->row, err);
-    int b;
+    int b = SQLITE_OK;
 
     if (rc != OTL_OK)
         return rc;
-    b = sqlite3_bind_int64(st, 1, id);
+    if (id != 0)
+        b = sqlite3_bind_int64(st, 1, id);
     if (b == SQLITE_OK)
-        b = row_bind(&s->row, st, 2);
+        b = row_bind(&s->row, st, id != 0 ? 2 : 1);
     if (b != SQLITE_OK) {
         (void)sqlite3_clear_bindings(st);
         return db_fail(&s->db, b, "bind a point", err);
@@ -525,8 +548,29 @@ static enum otl_err write_exemplars(struct store *s, int64_t point_id, uint32_t 
     for (uint32_t j = 0; j < p->n_exemplars && rc == OTL_OK; j++) {
         rc = write_exemplar(s, s->keys[i].series_id, point_id,
                             &s->batch->exemplars[p->first_exemplar + j], err);
-        s->result.exemplars++;
+        s->out->result.exemplars++;
     }
+    return rc;
+}
+
+/* The points of which, or (NULL) all, from place first to n. */
+static enum otl_err insert_numbers(struct store *s, const uint32_t *which, uint32_t first,
+                                   uint32_t n, struct otl_error *err)
+{
+    enum otl_err rc;
+
+    s->source = (struct batch_source){s->keys, s->batch->numbers, which, first, n};
+    if (s->at_once) {
+        const struct point *p = &s->batch->numbers[0].p;
+        int b = sqlite3_bind_int64(s->insert_at_once, 1, p->time);
+
+        b |= sqlite3_bind_int64(s->insert_at_once, 2, p->start_time);
+        b |= sqlite3_bind_int64(s->insert_at_once, 3, p->flags);
+        if (b != SQLITE_OK)
+            return db_fail(&s->db, SQLITE_NOMEM, "bind a point", err);
+    }
+    rc = db_run(&s->db, s->at_once ? s->insert_at_once : s->insert_numbers, "insert points", err);
+    s->source = (struct batch_source){0};
     return rc;
 }
 
@@ -535,35 +579,32 @@ static enum otl_err insert_points(struct store *s, const uint32_t *which, uint32
                                   struct otl_error *err)
 {
     int64_t first_id = dedup_next_id(&s->dedup, s->kind);
-    const struct dedup_key *keys = s->keys;
+    struct point_statements *st = &s->points[s->kind];
     enum otl_err rc = OTL_OK;
+    uint32_t done = 0;
 
     if (n == 0)
         return OTL_OK;
-    if (which != NULL) {
-        for (uint32_t i = 0; i < n; i++)
-            s->new_keys[i] = s->keys[which[i]];
-        keys = s->new_keys;
+    if (!s->follows[s->kind]) {
+        rc = write_row(s, st->replace, first_id, which == NULL ? 0 : which[0], err);
+        s->follows[s->kind] = rc == OTL_OK;
+        done = 1;
     }
-    if (s->kind == POINT_NUMBER) {
-        for (uint32_t i = 0; i < n; i++)
-            s->rows[i] = (struct source_row){keys[i].series_id,
-                                             &s->batch->numbers[which == NULL ? i : which[i]]};
-        s->source = (struct batch_source){s->rows, n, first_id};
-        rc = db_run(&s->db, s->insert_numbers, "insert points", err);
-        s->source = (struct batch_source){0};
-    } else {
-        for (uint32_t i = 0; i < n && rc == OTL_OK; i++)
-            rc = write_row(s, s->points[s->kind].insert, first_id + i, which == NULL ? i : which[i],
-                           err);
-    }
+    if (rc == OTL_OK && s->kind == POINT_NUMBER && done < n)
+        rc = insert_numbers(s, which, done, n, err);
+    for (uint32_t i = done; i < n && rc == OTL_OK && s->kind != POINT_NUMBER; i++)
+        rc = write_row(s, st->insert, 0, which == NULL ? i : which[i], err);
+    if (rc == OTL_OK && sqlite3_last_insert_rowid(s->db.sql) != first_id + n - 1)
+        rc = otl_fail(err, OTL_EINTERNAL, "insert points: row %lld came out as %lld",
+                      (long long)(first_id + n - 1),
+                      (long long)sqlite3_last_insert_rowid(s->db.sql));
     if (s->batch->n_exemplars > 0) {
         for (uint32_t i = 0; i < n && rc == OTL_OK; i++)
             rc = write_exemplars(s, first_id + i, which == NULL ? i : which[i], err);
     }
     if (rc == OTL_OK)
-        rc = dedup_append(&s->dedup, s->kind, keys, n, err);
-    s->result.stored += n;
+        rc = dedup_append(&s->dedup, s->kind, s->keys, which, n, err);
+    s->out->result.stored += n;
     return rc;
 }
 
@@ -590,11 +631,10 @@ static enum otl_err apply_plan(struct store *s, const struct dedup_plan *plan,
 
     for (uint32_t i = 0; i < plan->n_update && rc == OTL_OK; i++)
         rc = replace_point(s, plan->update[i].id, plan->update[i].point, err);
-    s->result.merged += plan->merged;
-    s->result.replaced += plan->replaced;
-    if (plan->replaced > 0 && s->replaced == 0)
-        s->replaced_example = metric_name_of(s->batch, s->kind, plan->replaced_example);
-    s->replaced += plan->replaced;
+    s->out->result.merged += plan->merged;
+    if (plan->replaced > 0 && s->out->result.replaced == 0)
+        s->out->replaced_example = metric_name_of(s->batch, s->kind, plan->replaced_example);
+    s->out->result.replaced += plan->replaced;
     return rc;
 }
 
@@ -604,10 +644,12 @@ static enum otl_err store_kind(struct store *s, enum point_kind kind, struct otl
     const struct dedup_compare cmp = {s, equals_stored, equals_point};
     const struct dedup_plan *plan;
     uint32_t n = count_of(s->batch, kind);
+    uint32_t first_flags = n == 0 ? 0 : point_at(s->batch, kind, 0)->flags;
     bool any_late = false;
     enum otl_err rc;
 
     s->kind = kind;
+    s->at_once = true;
     for (uint32_t i = 0; i < n; i++) {
         const struct point *p = point_at(s->batch, kind, i);
         uint32_t entry = s->cat.series[p->series];
@@ -616,6 +658,8 @@ static enum otl_err store_kind(struct store *s, enum point_kind kind, struct otl
         s->keys[i] = (struct dedup_key){e->id, p->time, p->start_time};
         s->series[i] = entry;
         s->late[i] = p->time <= e->note.series.last_time;
+        s->at_once = s->at_once && p->time == s->keys[0].time &&
+                     p->start_time == s->keys[0].start_time && p->flags == first_flags;
         if (s->late[i])
             any_late = true;
         else
@@ -627,94 +671,131 @@ static enum otl_err store_kind(struct store *s, enum point_kind kind, struct otl
     return rc == OTL_OK ? apply_plan(s, plan, err) : rc;
 }
 
-/* Scratch for the points of all types: keys are kept apart until the commit. */
+/* Scratch for n points of one type. */
 static bool reserve_scratch(struct store *s, size_t n)
 {
     if (n <= s->cap_points)
         return true;
     free_scratch(s);
     s->keys = malloc(n * sizeof(*s->keys));
-    s->new_keys = malloc(n * sizeof(*s->new_keys));
     s->series = malloc(n * sizeof(*s->series));
     s->late = malloc(n * sizeof(*s->late));
-    s->rows = malloc(n * sizeof(*s->rows));
-    if (s->keys == NULL || s->new_keys == NULL || s->series == NULL || s->late == NULL ||
-        s->rows == NULL)
+    if (s->keys == NULL || s->series == NULL || s->late == NULL)
         return false;
     s->cap_points = n;
     return true;
 }
 
-/* Between BEGIN and COMMIT. */
-static enum otl_err write_batch(struct store *s, int64_t project_id, struct otl_error *err)
+/* One request, between BEGIN and COMMIT. */
+static enum otl_err write_batch(struct store *s, int64_t project_id, struct batch *b,
+                                struct outcome *out, struct otl_error *err)
 {
-    struct dedup_key *keys = s->keys, *new_keys = s->new_keys;
-    enum otl_err rc = catalogue_resolve(&s->cat, project_id, s->batch, err);
+    size_t n = (size_t)batch_storable(b);
+    enum otl_err rc;
 
-    for (int k = 0; k < POINT_KINDS && rc == OTL_OK; k++) {
-        rc = store_kind(s, (enum point_kind)k, err);
-        /* dedup borrows the keys of each type until the end. */
-        s->keys += count_of(s->batch, (enum point_kind)k);
-        s->new_keys += count_of(s->batch, (enum point_kind)k);
+    *out = (struct outcome){0};
+    s->batch = b;
+    s->out = out;
+    if (!reserve_scratch(s, n)) {
+        free_scratch(s);
+        return otl_fail(err, OTL_ENOMEM, "store a request of %zu points: no memory", n);
     }
-    s->keys = keys;
-    s->new_keys = new_keys;
+    rc = catalogue_resolve(&s->cat, project_id, b, err);
+    out->conflicts = s->cat.conflicts;
+    out->conflict_example = s->cat.conflict_example;
+    for (int k = 0; k < POINT_KINDS && rc == OTL_OK; k++)
+        rc = store_kind(s, (enum point_kind)k, err);
+    s->batch = NULL;
+    s->out = NULL;
+    return rc;
+}
+
+/* All requests, from BEGIN to COMMIT. */
+static enum otl_err write_all(struct store *s, const struct store_request *r, uint32_t n,
+                              int64_t busy_ms, struct otl_error *err)
+{
+    enum otl_err rc = begin(s, busy_ms, err);
+
+    if (rc == OTL_OK)
+        rc = catch_up(s, err);
+    if (rc != OTL_OK) {
+        end_transaction(s);
+        return rc;
+    }
+    catalogue_begin(&s->cat);
+    dedup_begin(&s->dedup);
+    for (uint32_t i = 0; i < n && rc == OTL_OK; i++)
+        rc = write_batch(s, r[i].project_id, r[i].batch, &s->outcomes[i], err);
     if (rc == OTL_OK)
         rc = dedup_persist(&s->dedup, err);
     if (rc == OTL_OK)
         rc = db_run(&s->db, s->commit, "commit", err);
+    if (rc == OTL_OK) {
+        catalogue_commit(&s->cat);
+        s->seen_version = version_after_commit(s);
+    } else {
+        end_transaction(s);
+        memset(s->follows, 0, sizeof(s->follows));
+        dedup_rollback(&s->dedup);
+        catalogue_rollback(&s->cat);
+    }
+    if (s->cap_points > KEEP_POINTS)
+        free_scratch(s);
+    return rc;
+}
+
+static bool reserve_outcomes(struct store *s, uint32_t n)
+{
+    struct outcome *p;
+
+    if (n <= s->cap_outcomes)
+        return true;
+    p = realloc(s->outcomes, n * sizeof(*p));
+    if (p == NULL)
+        return false;
+    s->outcomes = p;
+    s->cap_outcomes = n;
+    return true;
+}
+
+static void report(const struct outcome *o, const struct store_request *r)
+{
+    *r->result = o->result;
+    if (o->conflicts > 0) {
+        batch_warn(r->batch, WARN_NAME_CONFLICT, o->conflict_example);
+        r->batch->warnings[WARN_NAME_CONFLICT] += o->conflicts - 1;
+    }
+    if (o->result.replaced > 0) {
+        batch_warn(r->batch, WARN_DUPLICATE_POINT, o->replaced_example);
+        r->batch->warnings[WARN_DUPLICATE_POINT] += o->result.replaced - 1;
+    }
+}
+
+enum otl_err store_requests(struct store *s, const struct store_request *r, uint32_t n,
+                            int64_t busy_ms, struct otl_error *err)
+{
+    uint64_t points = 0;
+    enum otl_err rc = OTL_OK;
+
+    if (!reserve_outcomes(s, n))
+        return otl_fail(err, OTL_ENOMEM, "store %u requests: no memory", n);
+    for (uint32_t i = 0; i < n; i++) {
+        s->outcomes[i] = (struct outcome){0};
+        points += batch_storable(r[i].batch);
+    }
+    if (points > 0)
+        rc = write_all(s, r, n, busy_ms, err);
+    for (uint32_t i = 0; i < n && rc == OTL_OK; i++)
+        report(&s->outcomes[i], &r[i]);
     return rc;
 }
 
 enum otl_err store_batch(struct store *s, int64_t project_id, struct batch *b, int64_t busy_ms,
                          struct store_result *out, struct otl_error *err)
 {
-    size_t n = (size_t)batch_storable(b);
-    enum otl_err rc;
+    const struct store_request r = {project_id, b, out};
 
-    s->result = (struct store_result){0};
-    s->replaced = 0;
-    s->batch = b;
-    if (n == 0) {
-        *out = s->result;
-        return OTL_OK;
-    }
-    if (!reserve_scratch(s, n)) {
-        free_scratch(s);
-        return otl_fail(err, OTL_ENOMEM, "store a request of %zu points: no memory", n);
-    }
-    rc = begin(s, busy_ms, err);
-    if (rc == OTL_OK)
-        rc = catch_up(s, err);
-    if (rc == OTL_OK)
-        rc = catalogue_begin(&s->cat, b, err);
-    if (rc != OTL_OK) {
-        end_transaction(s);
-        return rc;
-    }
-    dedup_begin(&s->dedup);
-    rc = write_batch(s, project_id, err);
-    if (rc == OTL_OK) {
-        dedup_commit(&s->dedup);
-        catalogue_commit(&s->cat);
-        if (s->cat.conflicts > 0) {
-            batch_warn(b, WARN_NAME_CONFLICT, s->cat.conflict_example);
-            b->warnings[WARN_NAME_CONFLICT] += s->cat.conflicts - 1;
-        }
-        if (s->replaced > 0) {
-            batch_warn(b, WARN_DUPLICATE_POINT, s->replaced_example);
-            b->warnings[WARN_DUPLICATE_POINT] += s->replaced - 1;
-        }
-        *out = s->result;
-    } else {
-        end_transaction(s);
-        dedup_rollback(&s->dedup);
-        catalogue_rollback(&s->cat);
-    }
-    if (s->cap_points > KEEP_POINTS)
-        free_scratch(s);
-    s->batch = NULL;
-    return rc;
+    return store_requests(s, &r, 1, busy_ms, err);
 }
 
 enum otl_err store_probe(struct store *s, int64_t busy_ms, struct otl_error *err)
@@ -730,7 +811,7 @@ enum otl_err store_probe(struct store *s, int64_t busy_ms, struct otl_error *err
         rc = db_run(&s->db, s->commit, "commit", err);
     if (rc != OTL_OK)
         end_transaction(s);
-    return rc;
+    return rc; /* the next request finds a new data_version, and nothing that it did not know */
 }
 
 /* ---- the log ---- */

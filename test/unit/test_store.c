@@ -657,6 +657,7 @@ static void what_another_process_wrote_is_taken_in(void **state)
     p->value.u.i = 5;
     put();
     assert_int_equal(r.merged, 1);
+    f->b.series[0].number = 0;
     f->b.series[0].attributes = fx_attrs(f, "k", "v");
     p->p.time = T + 700;
     p->value.u.i = 6;
