@@ -41,6 +41,11 @@ void result_series(struct result *r, const char *label, const double *x, const d
 void result_plot(struct result *r, const char *x_title, const char *y_title, bool log_x,
                  bool log_y);
 
+/* The series and the plot that follow belong to a further plot, below the earlier ones. */
+void result_panel(struct result *r, const char *title);
+/* In place of result_plot: x is a percentile, 0 to below 100; y is logarithmic. */
+void result_plot_percentiles(struct result *r, const char *x_title, const char *y_title);
+
 /* Write the files and free r. On failure r is freed too. */
 enum otl_err result_close(struct result *r, struct otl_error *err) OTL_MUSTCHECK;
 
