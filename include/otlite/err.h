@@ -23,6 +23,8 @@
     X(OTL_EMETHOD, "method not allowed", 405)                      \
     X(OTL_ETOOBIG, "a size limit was passed", 413)                 \
     X(OTL_EMEDIATYPE, "unsupported content type or coding", 415)   \
+    X(OTL_EEXPECT, "an expectation that is not met", 417)          \
+    X(OTL_EHEAD, "the head of the request is too large", 431)      \
     X(OTL_ETE, "unsupported transfer encoding", 501)               \
     X(OTL_ERATE, "too many requests", 429)                         \
     X(OTL_EBUSY, "the writer queue is full", 503)                  \

@@ -26,8 +26,13 @@ struct cors_opts {
 /* A path without trailing slash; requests with one trailing slash match too (H-3). */
 struct http_route {
     const char *path;
-    const char *allow;  /* "POST", "GET, HEAD": what the 405 answer lists */
-    unsigned methods;   /* HTTP_* bits */
+    const char *allow; /* "POST", "GET, HEAD": what the 405 answer lists */
+    unsigned methods;  /* HTTP_* bits */
+    /* Called when the head is complete, before any of the body is read (and before 100 Continue is
+     * said). May be NULL. True: go on. False: it has answered with http_reply; the body is then
+     * thrown away unread (a short one by reading past it, so that the connection goes on; a long or
+     * chunked one by a lingering close). */
+    bool (*admit)(struct http_exchange *x, void *arg);
     /* Called on the exchange's loop with the whole body read and checked framing. Must call
      * http_reply once, now or later on the same loop. */
     void (*handle)(struct http_exchange *x, void *arg);
@@ -40,8 +45,8 @@ struct http_opts {
     const char *const *listen; /* NULL-terminated "ADDR:PORT", "[ADDR]:PORT"; port 0: any */
     unsigned loops;            /* threads; 0: one a core */
     size_t max_body_bytes;     /* as sent */
-    size_t max_header_bytes;
-    size_t max_reading_bytes; /* of all requests that are arriving; 0: no limit */
+    size_t max_header_bytes;   /* of the request line and the header lines together */
+    size_t max_reading_bytes;  /* of all requests that are arriving; 0: no limit */
     unsigned max_connections;
     int64_t idle_timeout_ms;    /* between requests (H-38) */
     int64_t request_timeout_ms; /* from a request's first byte to its last (S06) */
@@ -50,8 +55,8 @@ struct http_opts {
 };
 
 /* Bind, start the loops. Fails with a message that names the address. */
-enum otl_err http_start(const struct http_opts *o, struct http_server **out, struct otl_error *err)
-    OTL_MUSTCHECK;
+enum otl_err http_start(const struct http_opts *o, struct http_server **out,
+                        struct otl_error *err) OTL_MUSTCHECK;
 /* Close the listeners; requests on open connections go on and are answered with
  * Connection: close. Thread-safe. */
 void http_stop_accepting(struct http_server *s);
@@ -69,6 +74,8 @@ unsigned http_port(const struct http_server *s, unsigned i);
 const char *http_header(const struct http_exchange *x, const char *name);
 /* How many header lines have that name. */
 unsigned http_header_count(const struct http_exchange *x, const char *name);
+/* The length that the request declares for its body; false when it is chunked or has none. */
+bool http_content_length(const struct http_exchange *x, uint64_t *out);
 /* Peer address as text, for logs. */
 const char *http_peer(const struct http_exchange *x);
 /* The body as sent, contiguous, borrowed until the reply. */

@@ -52,6 +52,8 @@ int cli_status(enum otl_err code)
     case OTL_EBADDATA:
     case OTL_ETOOBIG:
     case OTL_EMEDIATYPE:
+    case OTL_EEXPECT:
+    case OTL_EHEAD:
     case OTL_ETE:
     case OTL_ECORRUPT:
         return EX_DATAERR;

@@ -53,59 +53,57 @@ static bool headers_allowed(const struct cors_opts *o, const char *asked)
     return true;
 }
 
-static bool is_on(const struct cors_opts *o)
+bool cors_is_on(const struct cors_opts *o)
 {
     return o->origins != NULL && o->origins[0] != NULL;
 }
 
-static void allow(const struct cors_opts *o, struct evkeyvalq *out, const char *origin)
+static void allow(const struct cors_opts *o, struct http_exchange *x, const char *origin)
 {
-    (void)evhttp_add_header(out, "Access-Control-Allow-Origin", origin);
+    http_add_header(x, "Access-Control-Allow-Origin", origin);
     if (o->credentials)
-        (void)evhttp_add_header(out, "Access-Control-Allow-Credentials", "true");
+        http_add_header(x, "Access-Control-Allow-Credentials", "true");
 }
 
-void cors_answer(const struct cors_opts *o, struct evhttp_request *req)
+void cors_answer(const struct cors_opts *o, struct http_exchange *x)
 {
-    struct evkeyvalq *out = evhttp_request_get_output_headers(req);
     const char *origin;
 
     /* A preflight has its own, wider Vary. */
-    if (!is_on(o) || evhttp_find_header(out, "Vary") != NULL)
+    if (!cors_is_on(o) || x->preflight)
         return;
-    origin = evhttp_find_header(evhttp_request_get_input_headers(req), "Origin");
-    (void)evhttp_add_header(out, "Vary", "Origin");
+    origin = http_header(x, "Origin");
+    http_add_header(x, "Vary", "Origin");
     if (!origin_allowed(o, origin))
         return;
-    allow(o, out, origin);
-    (void)evhttp_add_header(out, "Access-Control-Expose-Headers", "Retry-After");
+    allow(o, x, origin);
+    http_add_header(x, "Access-Control-Expose-Headers", "Retry-After");
 }
 
-bool cors_preflight(const struct cors_opts *o, struct evhttp_request *req)
+bool cors_preflight(const struct cors_opts *o, struct http_exchange *x)
 {
-    const struct evkeyvalq *in = evhttp_request_get_input_headers(req);
-    struct evkeyvalq *out = evhttp_request_get_output_headers(req);
     const char *origin, *method, *asked;
     char age[24];
 
-    if (!is_on(o) || evhttp_request_get_command(req) != EVHTTP_REQ_OPTIONS)
+    if (!cors_is_on(o) || strcmp(x->head.text + x->head.method, "OPTIONS") != 0)
         return false;
-    origin = evhttp_find_header(in, "Origin");
-    method = evhttp_find_header(in, "Access-Control-Request-Method");
+    origin = http_header(x, "Origin");
+    method = http_header(x, "Access-Control-Request-Method");
     if (origin == NULL || method == NULL)
         return false;
-    (void)evhttp_add_header(
-        out, "Vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers");
-    asked = evhttp_find_header(in, "Access-Control-Request-Headers");
+    x->preflight = true;
+    http_add_header(x, "Vary",
+                    "Origin, Access-Control-Request-Method, Access-Control-Request-Headers");
+    asked = http_header(x, "Access-Control-Request-Headers");
     if (!origin_allowed(o, origin) || strcmp(method, "POST") != 0 || !headers_allowed(o, asked))
         return true;
-    allow(o, out, origin);
-    (void)evhttp_add_header(out, "Access-Control-Allow-Methods", method);
+    allow(o, x, origin);
+    http_add_header(x, "Access-Control-Allow-Methods", method);
     if (asked != NULL && *asked != '\0')
-        (void)evhttp_add_header(out, "Access-Control-Allow-Headers", asked);
+        http_add_header(x, "Access-Control-Allow-Headers", asked);
     if (o->max_age_s > 0) {
         (void)snprintf(age, sizeof(age), "%lld", (long long)o->max_age_s);
-        (void)evhttp_add_header(out, "Access-Control-Max-Age", age);
+        http_add_header(x, "Access-Control-Max-Age", age);
     }
     return true;
 }

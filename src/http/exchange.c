@@ -1,49 +1,82 @@
-/* exchange.c -- one request and its answer: the framing that evhttp lets through, routing, reply.
+/* exchange.c -- one request and its answer: routing, refusals, the bytes of a reply.
  *
  * Invariants:
- *   I4  x->req == NULL means that the client or the server is gone; every send path checks it.
- *   E1  Each exchange ends in http_reply exactly once, also when the client is gone, since only
- *       its handler knows when nobody else (the writer) looks at its body any more.
- *   E2  The body is taken out of evhttp's request at once: evhttp frees the request with the
- *       connection, while the writer may still be reading a batch that borrows the body. */
+ *   E1  Each exchange that was handed out ends in http_reply exactly once, also when the client is
+ *       gone, since only its handler knows when nobody else (the writer) looks at its body any
+ * more. E2  The connection outlives its exchange, and so does the buffer that head and body lie in.
+ */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/queue.h>
-
-#include <event2/keyvalq_struct.h>
+#include <time.h>
 
 #include "http_internal.h"
+#include "otlite/clock.h"
 #include "otlite/log.h"
 #include "otlite/reply.h"
 #include "otlite/stats.h"
 
-/* evhttp is about to free the connection, and with it the request. The sweep does the rest. */
-static void on_close(struct evhttp_connection *evcon, void *arg)
-{
-    struct http_loop *l = arg;
-    struct connection *c = connection_find(l, evhttp_connection_get_bufferevent(evcon));
+/* The least that a spare exchange keeps of a large answer's headers. */
+enum { KEEP_EXTRA = 4096, KEEP_REPLY = 64 * 1024 };
 
-    if (c != NULL)
-        connection_detach(c);
+static struct http_loop *loop_of(const struct http_exchange *x)
+{
+    return x->conn->loop;
 }
 
-/* The answer is on the wire. */
-static void on_complete(struct evhttp_request *req, void *arg)
+struct http_exchange *exchange_new(struct connection *c)
 {
-    struct http_loop *l = arg;
-    struct evhttp_connection *evcon = evhttp_request_get_connection(req);
-    struct connection *c;
+    struct http_loop *l = c->loop;
+    struct http_exchange *x = l->spare;
 
-    if (evcon == NULL)
+    if (x != NULL) {
+        l->spare = x->next;
+        l->n_spare--;
+    } else {
+        x = calloc(1, sizeof(*x));
+        if (x == NULL)
+            return NULL;
+    }
+    x->conn = c;
+    x->route = NULL;
+    x->method = 0;
+    x->close = x->preflight = x->open = false;
+    x->head.has_line = false;
+    x->head.n_fields = 0;
+    return x;
+}
+
+static void exchange_delete(struct http_exchange *x)
+{
+    buf_fini(&x->extra);
+    free(x);
+}
+
+void exchange_free(struct http_exchange *x)
+{
+    struct http_loop *l = loop_of(x);
+
+    if (l->n_spare == SPARE_EXCHANGES || x->extra.cap > KEEP_EXTRA) {
+        exchange_delete(x);
         return;
-    c = connection_find(l, evhttp_connection_get_bufferevent(evcon));
-    if (c == NULL)
-        return;
-    /* A pipelined request may be here already, whole or in part. */
-    connection_enter(c, evbuffer_get_length(bufferevent_get_input(c->bev)) > 0 ? CONN_READING
-                                                                               : CONN_IDLE);
+    }
+    buf_reset(&x->extra);
+    x->next = l->spare;
+    l->spare = x;
+    l->n_spare++;
+}
+
+void exchange_free_spare(struct http_loop *l)
+{
+    while (l->spare != NULL) {
+        struct http_exchange *x = l->spare;
+
+        l->spare = x->next;
+        exchange_delete(x);
+    }
+    l->n_spare = 0;
 }
 
 bool http_encoding(const struct http_exchange *x, enum encoding *out)
@@ -99,209 +132,152 @@ static void reply_error(struct http_exchange *x, enum otl_err code, const char *
     http_reply_error(x, enc, &err);
 }
 
-/* Where two readers of the same bytes could disagree about the end of the body, refuse and close:
- * what follows may be the body of one reader and a request of the other (S03, H-33, H-35). */
-static enum otl_err check_framing(struct http_exchange *x, const char **why)
+void exchange_refuse(struct http_exchange *x, enum otl_err code, const char *text)
 {
-    struct evkeyvalq *in = evhttp_request_get_input_headers(x->req);
-    struct evkeyval *h;
-    unsigned lengths = 0, encodings = 0;
-    bool chunked = false;
-
-    for (h = in->tqh_first; h != NULL; h = h->next.tqe_next) {
-        for (const unsigned char *p = (const unsigned char *)h->key; *p != '\0'; p++) {
-            if (*p <= ' ' || *p >= 0x7f) {
-                *why = "a header name holds a blank or a character that is not ASCII";
-                return OTL_EBADREQUEST;
-            }
-        }
-        if (strcasecmp(h->key, "Content-Length") == 0) {
-            lengths++;
-            if (h->value[0] == '\0' || h->value[strspn(h->value, "0123456789")] != '\0') {
-                *why = "Content-Length is not a decimal number";
-                return OTL_EBADREQUEST;
-            }
-        } else if (strcasecmp(h->key, "Transfer-Encoding") == 0) {
-            encodings++;
-            chunked = strcasecmp(h->value, "chunked") == 0;
-            if (!chunked) {
-                *why = "the only Transfer-Encoding served is chunked";
-                return OTL_ETE;
-            }
-        }
-    }
-    if (lengths > 1 || encodings > 1) {
-        *why = "more than one Content-Length or Transfer-Encoding";
-        return OTL_EBADREQUEST;
-    }
-    if (lengths > 0 && chunked) {
-        *why = "both Content-Length and Transfer-Encoding";
-        return OTL_EBADREQUEST;
-    }
-    return OTL_OK;
+    x->close = true;
+    reply_error(x, code, text);
 }
 
-static unsigned method_bit(const struct evhttp_request *req)
+static unsigned method_bit(const struct head *h)
 {
-    switch (evhttp_request_get_command(req)) {
-    case EVHTTP_REQ_GET:
-        return HTTP_GET;
-    case EVHTTP_REQ_HEAD:
-        return HTTP_HEAD;
-    case EVHTTP_REQ_POST:
-        return HTTP_POST;
-    default: /* also values outside the enum, for methods that libevent does not know (H-6) */
-        return 0;
+    static const struct {
+        const char *name;
+        unsigned bit;
+    } methods[] = {{"POST", HTTP_POST}, {"GET", HTTP_GET}, {"HEAD", HTTP_HEAD}};
+
+    for (size_t i = 0; h->has_line && i < sizeof(methods) / sizeof(methods[0]); i++) {
+        if (strcmp(h->text + h->method, methods[i].name) == 0)
+            return methods[i].bit;
     }
-}
-
-static bool set_path(struct http_exchange *x)
-{
-    const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(x->req);
-    const char *path = uri != NULL ? evhttp_uri_get_path(uri) : NULL;
-    size_t n;
-
-    x->path = strdup(path != NULL && path[0] != '\0' ? path : "/");
-    if (x->path == NULL)
-        return false;
-    n = strlen(x->path);
-    if (n > 1 && x->path[n - 1] == '/')
-        x->path[n - 1] = '\0';
-    return true;
+    return 0; /* refused by the route (H-6) */
 }
 
 static const struct http_route *find_route(const struct http_exchange *x)
 {
-    const struct http_route *r = x->loop->server->opts.routes;
+    const struct http_route *r = loop_of(x)->server->opts.routes;
+    char *path = x->head.text + x->head.path;
+    size_t n = strlen(path);
 
-    while (r->path != NULL && strcmp(r->path, x->path) != 0)
+    if (n > 1 && path[n - 1] == '/')
+        path[n - 1] = '\0';
+    while (r->path != NULL && strcmp(r->path, path) != 0)
         r++;
     return r->path != NULL ? r : NULL;
 }
 
-static void route(struct http_exchange *x)
+static void refuse_method(struct http_exchange *x)
 {
-    const char *why = NULL;
     char text[512];
-    enum otl_err rc = check_framing(x, &why);
 
-    if (rc != OTL_OK) {
-        x->close = true;
-        reply_error(x, rc, why);
-        return;
-    }
+    (void)snprintf(text, sizeof(text), "%s%s", x->route->allow,
+                   cors_is_on(&loop_of(x)->server->opts.cors) ? ", OPTIONS" : "");
+    http_add_header(x, "Allow", text);
+    (void)snprintf(text, sizeof(text), "the method is not allowed here; use %s", x->route->allow);
+    reply_error(x, OTL_EMETHOD, text);
+}
+
+bool exchange_admit(struct http_exchange *x)
+{
+    const struct http_opts *o = &loop_of(x)->server->opts;
+    char text[512];
+
+    x->method = method_bit(&x->head);
     x->route = find_route(x);
     if (x->route == NULL) {
         (void)snprintf(text, sizeof(text),
                        "nothing is served at %.200s; metrics go to POST /v1/metrics (other signals "
                        "are not taken here)",
-                       x->path);
+                       x->head.text + x->head.path);
         reply_error(x, OTL_ENOTFOUND, text);
-        return;
+        return false;
     }
-    if (cors_preflight(&x->loop->server->opts.cors, x->req)) {
+    if (cors_preflight(&o->cors, x)) {
         http_reply(x, 204, NULL, bytes_of(NULL, 0));
-        return;
+        return false;
     }
     if ((x->route->methods & x->method) == 0) {
-        const struct cors_opts *cors = &x->loop->server->opts.cors;
-        bool cors_on = cors->origins != NULL && cors->origins[0] != NULL;
-
-        (void)snprintf(text, sizeof(text), "%s%s", x->route->allow, cors_on ? ", OPTIONS" : "");
-        http_add_header(x, "Allow", text);
-        (void)snprintf(text, sizeof(text), "the method is not allowed here; use %s",
-                       x->route->allow);
-        reply_error(x, OTL_EMETHOD, text);
-        return;
+        refuse_method(x);
+        return false;
     }
-    x->route->handle(x, x->route->arg);
+    if (x->head.expect == EXPECT_OTHER) {
+        exchange_refuse(x, OTL_EEXPECT, "the only expectation that is met is 100-continue");
+        return false;
+    }
+    if (x->route->admit != NULL && !x->route->admit(x, x->route->arg))
+        return false;
+    if (x->head.has_length && x->head.length > o->max_body_bytes) {
+        (void)snprintf(text, sizeof(text),
+                       "the body is larger than %zu bytes (http.max_body); send smaller batches",
+                       o->max_body_bytes);
+        reply_error(x, OTL_ETOOBIG, text);
+        return false;
+    }
+    return true;
 }
 
-void exchange_begin(struct evhttp_request *req, void *loop)
+static void count_open(struct http_loop *l, int change)
 {
-    struct http_loop *l = loop;
-    struct evhttp_connection *evcon = evhttp_request_get_connection(req);
-    struct http_exchange *x = calloc(1, sizeof(*x));
-    struct connection *c =
-        evcon != NULL ? connection_find(l, evhttp_connection_get_bufferevent(evcon)) : NULL;
-    char *peer = NULL;
-    ev_uint16_t port = 0;
+    l->exchanges += (unsigned)change;
+    /* Written by this loop alone. */
+    atomic_store_explicit(&l->open_exchanges, l->exchanges, memory_order_release);
+}
 
-    if (x == NULL || c == NULL || (x->body = evbuffer_new()) == NULL ||
-        evbuffer_add_buffer(x->body, evhttp_request_get_input_buffer(req)) != 0 ||
-        (evbuffer_get_length(x->body) > 0 && evbuffer_pullup(x->body, -1) == NULL)) {
-        if (x != NULL && x->body != NULL)
-            evbuffer_free(x->body);
-        free(x);
-        (void)evhttp_add_header(evhttp_request_get_output_headers(req), "Retry-After", "1");
-        evhttp_send_reply(req, 503, NULL, NULL);
-        return;
-    }
-    evhttp_connection_get_peer(evcon, &peer, &port);
-    (void)snprintf(x->peer, sizeof(x->peer), "%s", peer != NULL ? peer : "");
-    x->loop = l;
-    x->conn = c;
-    x->req = req;
-    x->method = method_bit(req);
-    c->exchange = x;
-    c->had_request = true;
-    connection_enter(c, CONN_HANDLING);
-    evhttp_connection_set_closecb(evcon, on_close, l);
-    evhttp_request_set_on_complete_cb(req, on_complete, l);
-    l->exchanges++;
-    atomic_store(&l->open_exchanges, l->exchanges);
-    if (!set_path(x)) {
-        reply_error(x, OTL_ENOMEM, otl_err_text(OTL_ENOMEM));
-        return;
-    }
-    route(x);
+void exchange_handle(struct http_exchange *x)
+{
+    x->open = true;
+    count_open(loop_of(x), 1);
+    x->route->handle(x, x->route->arg);
 }
 
 const char *http_header(const struct http_exchange *x, const char *name)
 {
-    return x->req != NULL ? evhttp_find_header(evhttp_request_get_input_headers(x->req), name)
-                          : NULL;
+    return head_find(&x->head, name);
 }
 
 unsigned http_header_count(const struct http_exchange *x, const char *name)
 {
-    unsigned n = 0;
+    return head_count(&x->head, name);
+}
 
-    if (x->req == NULL)
-        return 0;
-    for (struct evkeyval *h = evhttp_request_get_input_headers(x->req)->tqh_first; h != NULL;
-         h = h->next.tqe_next)
-        n += strcasecmp(h->key, name) == 0;
-    return n;
+bool http_content_length(const struct http_exchange *x, uint64_t *out)
+{
+    if (!x->head.has_length)
+        return false;
+    *out = x->head.length;
+    return true;
 }
 
 const char *http_peer(const struct http_exchange *x)
 {
-    return x->peer;
+    return x->conn->peer;
 }
 
 struct bytes http_body(struct http_exchange *x)
 {
-    size_t n = evbuffer_get_length(x->body);
+    const struct connection *c = x->conn;
 
-    /* In one piece since exchange_begin, so this cannot fail. */
-    return bytes_of(n > 0 ? evbuffer_pullup(x->body, -1) : NULL, n);
+    return bytes_of(c->in->data + c->start + c->head_n, c->body_n);
 }
 
 struct http_loop *http_exchange_loop(struct http_exchange *x)
 {
-    return x->loop;
+    return loop_of(x);
 }
 
 bool http_stopping(const struct http_exchange *x)
 {
-    return atomic_load(&x->loop->server->stopping);
+    return atomic_load_explicit(&loop_of(x)->server->stopping, memory_order_relaxed);
 }
 
 void http_add_header(struct http_exchange *x, const char *name, const char *value)
 {
-    if (x->req != NULL)
-        (void)evhttp_add_header(evhttp_request_get_output_headers(x->req), name, value);
+    /* A line's end in a value would let it write headers of its own. */
+    if (value[strcspn(value, "\r\n")] != '\0')
+        return;
+    buf_add_str(&x->extra, name);
+    buf_add_str(&x->extra, ": ");
+    buf_add_str(&x->extra, value);
+    buf_add_str(&x->extra, "\r\n");
 }
 
 void http_close_after(struct http_exchange *x)
@@ -309,54 +285,120 @@ void http_close_after(struct http_exchange *x)
     x->close = true;
 }
 
-static void send_reply(struct http_exchange *x, int status, const char *content_type,
-                       struct bytes body)
+static const char *reason_of(int status)
 {
-    struct evkeyvalq *out = evhttp_request_get_output_headers(x->req);
-    struct evbuffer *b = NULL;
-    char length[24];
+    static const struct {
+        int status;
+        const char *text;
+    } reasons[] = {{200, "OK"},
+                   {204, "No Content"},
+                   {400, "Bad Request"},
+                   {401, "Unauthorized"},
+                   {403, "Forbidden"},
+                   {404, "Not Found"},
+                   {405, "Method Not Allowed"},
+                   {413, "Content Too Large"},
+                   {415, "Unsupported Media Type"},
+                   {417, "Expectation Failed"},
+                   {429, "Too Many Requests"},
+                   {431, "Request Header Fields Too Large"},
+                   {500, "Internal Server Error"},
+                   {501, "Not Implemented"},
+                   {503, "Service Unavailable"}};
 
-    cors_answer(&x->loop->server->opts.cors, x->req);
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+        if (reasons[i].status == status)
+            return reasons[i].text;
+    }
+    return "";
+}
+
+static void add_number(struct buf *b, size_t v)
+{
+    char digits[24], *p = digits + sizeof(digits);
+
+    do {
+        *--p = (char)('0' + v % 10);
+        v /= 10;
+    } while (v > 0);
+    buf_add(b, p, (size_t)(digits + sizeof(digits) - p));
+}
+
+static void add_line(struct buf *b, const char *name, const char *value)
+{
+    buf_add_str(b, name);
+    buf_add_str(b, value);
+    buf_add_str(b, "\r\n");
+}
+
+/* RFC 9110 5.6.7; made once a second. */
+static const char *date_now(struct http_loop *l)
+{
+    time_t now = (time_t)(clock_wall_ns() / NS_PER_S);
+    struct tm tm;
+
+    if (l->date[0] == '\0' || now != (time_t)l->date_s) {
+        l->date_s = now;
+        if (gmtime_r(&now, &tm) == NULL ||
+            strftime(l->date, sizeof(l->date), "%a, %d %b %Y %H:%M:%S GMT", &tm) == 0)
+            l->date[0] = '\0';
+    }
+    return l->date;
+}
+
+static void compose(struct http_exchange *x, int status, const char *content_type,
+                    struct bytes body)
+{
+    struct buf *b = &loop_of(x)->reply;
+
+    buf_reset(b);
+    buf_add_str(b, "HTTP/1.1 ");
+    add_number(b, (size_t)status);
+    buf_add_char(b, ' ');
+    add_line(b, reason_of(status), "");
+    add_line(b, "Date: ", date_now(loop_of(x)));
     if (content_type != NULL)
-        (void)evhttp_add_header(out, "Content-Type", content_type);
-    if (x->close || atomic_load(&x->loop->server->stopping))
-        (void)evhttp_add_header(out, "Connection", "close");
+        add_line(b, "Content-Type: ", content_type);
+    buf_add_bytes(b, buf_bytes(&x->extra));
+    if (x->close)
+        buf_add_str(b, "Connection: close\r\n");
+    else if (x->head.minor == 0)
+        buf_add_str(b, "Connection: keep-alive\r\n");
     if (status != 204) {
         /* Always said, so that an empty body has a length too (H-60: zero bytes). */
-        (void)snprintf(length, sizeof(length), "%zu", body.n);
-        (void)evhttp_add_header(out, "Content-Length", length);
+        buf_add_str(b, "Content-Length: ");
+        add_number(b, body.n);
+        buf_add_str(b, "\r\n");
     }
-    if (body.n > 0 && x->method != HTTP_HEAD) {
-        b = evbuffer_new();
-        if (b == NULL || evbuffer_add(b, body.p, body.n) != 0) {
-            /* No memory for a few hundred bytes: end the connection, the sender tries again. */
-            if (b != NULL)
-                evbuffer_free(b);
-            evhttp_send_reply(x->req, 503, NULL, NULL);
-            return;
-        }
+    buf_add_str(b, "\r\n");
+    if (x->method != HTTP_HEAD)
+        buf_add_bytes(b, body);
+    if (b->failed || x->extra.failed) {
+        /* No memory for a few hundred bytes: say so without any; the sender tries again. */
+        static const char sorry[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
+                                    "Connection: close\r\nContent-Length: 0\r\n\r\n";
+
+        buf_fini(b);
+        buf_fini(&x->extra);
+        x->close = true;
+        connection_replied(x->conn, bytes_str(sorry), true);
+        return;
     }
-    evhttp_send_reply(x->req, status, NULL, b);
-    if (b != NULL)
-        evbuffer_free(b);
+    connection_replied(x->conn, buf_bytes(b), x->close);
 }
 
 void http_reply(struct http_exchange *x, int status, const char *content_type, struct bytes body)
 {
-    struct http_loop *l = x->loop;
+    struct http_loop *l = loop_of(x);
 
+    assert(x->conn->x == x);
     if (status > 0 && status < STATS_MAX_STATUS)
         STATS_ADD(requests[status], 1);
-    if (x->req != NULL) {
-        x->conn->exchange = NULL;
-        connection_enter(x->conn, CONN_REPLYING);
-        send_reply(x, status, content_type, body);
-    } else {
-        STATS_ADD(replies_dropped, 1);
-    }
-    l->exchanges--;
-    atomic_store(&l->open_exchanges, l->exchanges);
-    evbuffer_free(x->body);
-    free(x->path);
-    free(x);
+    if (x->open)
+        count_open(l, -1);
+    cors_answer(&l->server->opts.cors, x);
+    x->close = x->close || x->head.close || http_stopping(x) || !connection_can_go_on(x->conn);
+    compose(x, status, content_type, body);
+    if (l->reply.cap > KEEP_REPLY)
+        buf_fini(&l->reply);
 }

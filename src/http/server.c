@@ -1,9 +1,10 @@
 /* server.c -- listening sockets and event loops, from start to stop.
  *
  * Every loop polls every listening socket (each through a descriptor of its own, one open file):
- * whichever loop is free accepts. SO_REUSEPORT would spread connections by hash, and a fleet with
- * few, long connections would then leave a core idle. libevent is used from the loop's thread only;
- * other threads speak to a loop through its handoff. */
+ * whichever loop is free accepts, and gives the connection to the loop with the fewest.
+ * SO_REUSEPORT would spread connections by hash, and a fleet with few, long connections would then
+ * leave a core idle. libevent is used from the loop's thread only; other threads speak to a loop
+ * through its handoff. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -20,9 +21,7 @@
 #include "otlite/clock.h"
 #include "otlite/log.h"
 
-/* evhttp answers bodies over its own cap with HTML, so its cap lies above ours: a body that is a
- * little too large gets a proper Status from ingest (H-77). */
-enum { BODY_MARGIN = 1024 * 1024, BACKLOG = 1024 };
+enum { BACKLOG = 1024 };
 
 static void libevent_log(int severity, const char *msg)
 {
@@ -94,21 +93,6 @@ static enum otl_err listen_at(const char *text, int *out_fd, unsigned *out_port,
     return OTL_OK;
 }
 
-/* evhttp takes a listener's callback argument for itself, so the error callback finds its loop by
- * the thread that it runs on. */
-static _Thread_local struct http_loop *this_loop;
-
-static void on_accept_error(struct evconnlistener *lev, void *evhttp)
-{
-    int e = errno;
-
-    (void)lev;
-    (void)evhttp;
-    /* The listener stays readable while accept fails: polling it would spin (S27). */
-    if (e == EMFILE || e == ENFILE || e == ENOBUFS || e == ENOMEM)
-        listeners_pause(this_loop, PAUSED_SWEEP_MS);
-}
-
 static void on_wake(evutil_socket_t fd, short what, void *arg)
 {
     struct http_loop *l = arg;
@@ -124,9 +108,7 @@ static void on_stop_accepting(struct handoff_item *item)
         (struct http_loop *)(void *)((char *)item - offsetof(struct http_loop, stop_accepting));
 
     /* Closed, not just ignored: clients shall be refused at once and go elsewhere. */
-    for (unsigned i = 0; i < l->server->n_listen; i++)
-        evhttp_del_accept_socket(l->http, l->listeners[i]);
-    l->n_listeners = 0;
+    listeners_close(l);
 }
 
 static void on_end(struct handoff_item *item)
@@ -137,88 +119,86 @@ static void on_end(struct handoff_item *item)
     (void)event_base_loopbreak(l->base);
 }
 
-static enum otl_err loop_listen(struct http_loop *l, struct otl_error *err)
+static void on_sweep(evutil_socket_t fd, short what, void *arg)
 {
-    struct http_server *s = l->server;
+    struct http_loop *l = arg;
+    int64_t now_ns = clock_mono_ns();
 
-    l->listeners = calloc(s->n_listen, sizeof(struct evhttp_bound_socket *));
-    if (l->listeners == NULL)
-        return otl_fail(err, OTL_ENOMEM, "http: no memory");
-    for (unsigned i = 0; i < s->n_listen; i++) {
-        int fd = fcntl(s->listen_fds[i], F_DUPFD_CLOEXEC, 0);
-        struct evconnlistener *lev;
+    (void)fd;
+    (void)what;
+    connection_sweep(l, now_ns);
+    listeners_resume(l, now_ns);
+}
 
-        if (fd < 0)
-            return otl_fail(err, OTL_ESYSTEM, "http: dup: %s", strerror(errno));
-        lev = evconnlistener_new(l->base, NULL, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC,
-                                 0, fd);
-        if (lev == NULL) {
-            (void)close(fd);
-            return otl_fail(err, OTL_ENOMEM, "http: no memory for a listener");
-        }
-        l->listeners[i] = evhttp_bind_listener(l->http, lev);
-        if (l->listeners[i] == NULL) {
-            evconnlistener_free(lev);
-            return otl_fail(err, OTL_ENOMEM, "http: no memory for a listener");
-        }
-        evconnlistener_set_error_cb(lev, on_accept_error);
-        l->n_listeners++;
-    }
-    return OTL_OK;
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    connection_run_turns(arg);
+}
+
+/* epoll, since connections count on its edges and on being told of a half-closed one. */
+static struct event_base *new_base(void)
+{
+    struct event_config *cfg = event_config_new();
+    struct event_base *base = NULL;
+
+    if (cfg != NULL &&
+        event_config_set_flag(cfg, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_IGNORE_ENV) == 0 &&
+        event_config_require_features(cfg, EV_FEATURE_ET | EV_FEATURE_EARLY_CLOSE) == 0)
+        base = event_base_new_with_config(cfg);
+    if (cfg != NULL)
+        event_config_free(cfg);
+    return base;
 }
 
 static enum otl_err loop_init(struct http_loop *l, struct otl_error *err)
 {
-    const struct http_opts *o = &l->server->opts;
     const struct timeval period = {.tv_sec = 0, .tv_usec = SWEEP_MS * 1000};
-    struct event_config *cfg = event_config_new();
     enum otl_err rc;
 
     l->stop_accepting.run = on_stop_accepting;
     l->end.run = on_end;
-    if (cfg != NULL && event_config_set_flag(cfg, EVENT_BASE_FLAG_NOLOCK) == 0)
-        l->base = event_base_new_with_config(cfg);
-    if (cfg != NULL)
-        event_config_free(cfg);
-    if (l->base == NULL || (l->http = evhttp_new(l->base)) == NULL)
+    l->base = new_base();
+    if (l->base == NULL)
         return otl_fail(err, OTL_ENOMEM, "http: no memory for an event loop");
     rc = handoff_init(&l->handoff, err);
     if (rc != OTL_OK)
         return rc;
     l->wake = event_new(l->base, l->handoff.fd, EV_READ | EV_PERSIST, on_wake, l);
-    l->sweep = event_new(l->base, -1, EV_PERSIST, connection_sweep, l);
-    if (l->wake == NULL || l->sweep == NULL || event_add(l->wake, NULL) != 0 ||
+    l->sweep = event_new(l->base, -1, EV_PERSIST, on_sweep, l);
+    l->turn = event_new(l->base, -1, 0, on_turn, l);
+    if (l->wake == NULL || l->sweep == NULL || l->turn == NULL || event_add(l->wake, NULL) != 0 ||
         event_add(l->sweep, &period) != 0)
         return otl_fail(err, OTL_ENOMEM, "http: no memory for events");
-    evhttp_set_bevcb(l->http, connection_new, l);
-    evhttp_set_gencb(l->http, exchange_begin, l);
-    evhttp_set_default_content_type(l->http, NULL);
-    evhttp_set_allowed_methods(l->http, 0xffff);
-    evhttp_set_max_headers_size(l->http, (ev_ssize_t)o->max_header_bytes);
-    evhttp_set_max_body_size(l->http, (ev_ssize_t)(o->max_body_bytes + BODY_MARGIN));
-    return loop_listen(l, err);
+    return listeners_open(l, err);
 }
 
 static void loop_fini(struct http_loop *l)
 {
-    if (l->http != NULL)
-        evhttp_free(l->http); /* and the listeners bound to it */
-    connection_release_all(l);
+    /* Connections that another loop had accepted for this one. */
+    if (l->handoff.fd >= 0)
+        (void)handoff_drain(&l->handoff);
+    listeners_close(l);
+    connection_free_all(l);
+    exchange_free_spare(l);
+    buffer_pool_fini(&l->buffers);
+    buf_fini(&l->reply);
     if (l->wake != NULL)
         event_free(l->wake);
     if (l->sweep != NULL)
         event_free(l->sweep);
+    if (l->turn != NULL)
+        event_free(l->turn);
     if (l->base != NULL)
         event_base_free(l->base);
     handoff_fini(&l->handoff);
-    free(l->listeners);
 }
 
 static void *loop_main(void *arg)
 {
     struct http_loop *l = arg;
 
-    this_loop = l;
     if (event_base_dispatch(l->base) < 0)
         LOG(LOG_ERROR, "http", "an event loop failed", LOG_I("loop", l->index));
     return NULL;
@@ -281,6 +261,9 @@ enum otl_err http_start(const struct http_opts *o, struct http_server **out, str
         s->loops[i].server = s;
         s->loops[i].index = i;
         s->loops[i].handoff.fd = -1;
+        TAILQ_INIT(&s->loops[i].turns);
+        for (int state = 0; state < CONN_STATES; state++)
+            TAILQ_INIT(&s->loops[i].connections[state]);
     }
     for (unsigned i = 0; i < s->n_loops; i++) {
         rc = loop_init(&s->loops[i], err);

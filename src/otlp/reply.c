@@ -220,6 +220,8 @@ static int rpc_code(enum otl_err code)
         return 0; /* OK */
     case 400:
     case 415:
+    case 417:
+    case 431:
         return 3; /* INVALID_ARGUMENT */
     case 401:
         return 16; /* UNAUTHENTICATED */

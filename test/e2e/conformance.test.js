@@ -136,37 +136,57 @@ test('H-7 the push path of another receiver is 404 until it is listed', TIMEOUT,
     assert.equal((await listed.postJson('{}', {}, { path: push })).status, 200);
 });
 
-test('H-36 H-54 H-77 what libevent refuses by itself has the right status, HTML, and ends the connection',
+test('H-31 H-34 H-54 H-77 what is no request gets a Status in its encoding, and the end of the connection',
     TIMEOUT, async (t) => {
         const d = await start(t, { 'http.max_body': '64K' });
-        const post = (headers, body) => bytes('POST', '/v1/metrics', { ...JSON_TYPE, ...headers }, body);
 
-        for (const [what, status, data] of [
-            ['a chunk extension', 413, post({ 'Transfer-Encoding': 'chunked' }, '2;x=y\r\n{}\r\n0\r\n\r\n')],
-            ['a head over the limit', 400, post({ 'X-Pad': 'a'.repeat(17000), 'Content-Length': 2 }, '{}')],
-            ['a length with chunked', 400, post({ 'Content-Length': 4, 'Transfer-Encoding': 'chunked' },
-                chunked('{}'))],
-            ['another Expect', 417, post({ Expect: 'x', 'Content-Length': 2 }, '{}')],
-            ['far over the body limit', 413, post({ 'Content-Length': 4 << 20 })],
-            ['no request line', 400, 'NONSENSE\r\n\r\n'],
-            ['HTTP/2', 400, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n']]) {
-            const all = await exchange(d.port, data);
+        for (const type of ['application/json', 'application/x-protobuf']) {
+            const post = (headers, body) =>
+                bytes('POST', '/v1/metrics', { 'Content-Type': type, ...headers }, body);
 
-            assert.deepEqual(all.map((r) => r.status), [status], what);
-            assert.equal(all[0].headers['content-type'], 'text/html', what);
-            assert.equal(all[0].headers.connection, 'close', what);
+            for (const [what, status, data] of [
+                ['a head over the limit', 431, post({ 'X-Pad': 'a'.repeat(17000), 'Content-Length': 2 }, '{}')],
+                ['a head without end', 431, post({ 'X-Pad': 'a'.repeat(17000) }).subarray(0, -2)],
+                ['a length with chunked', 400, post({ 'Content-Length': 4, 'Transfer-Encoding': 'chunked' },
+                    chunked('{}'))],
+                ['a folded line', 400, post({ 'X-A': 'b\r\n c', 'Content-Length': 2 }, '{}')],
+                ['a bare LF', 400, post({ 'X-A': 'b\nX-C: d', 'Content-Length': 2 }, '{}')],
+                ['NUL in a value', 400, post({ 'X-A': 'b\0c', 'Content-Length': 2 }, '{}')],
+                ['no Host', 400, `POST /v1/metrics HTTP/1.1\r\nContent-Type: ${type}\r\n\r\n`],
+                ['two hosts', 400, post({ 'Host': 'other', 'Content-Length': 2 }, '{}')],
+                ['another Expect', 417, post({ Expect: 'x', 'Content-Length': 2 }, '{}')],
+                ['far over the body limit', 413, post({ 'Content-Length': 4 << 20 })],
+                ['a chunk over the body limit', 413, post({ 'Transfer-Encoding': 'chunked' }, '10001\r\n')],
+                ['a bad chunk', 400, post({ 'Transfer-Encoding': 'chunked' }, '2 \r\n{}\r\n0\r\n\r\n')]]) {
+                const all = await exchange(d.port, data);
+
+                assert.deepEqual(all.map((r) => r.status), [status], what);
+                assert.equal(all[0].headers['content-type'], type, what);
+                assert.equal(all[0].headers.connection, 'close', what);
+                assert.ok(readStatus(all[0]).message.length > 10, what);
+            }
+        }
+        for (const [what, data] of [['no request line', 'NONSENSE\r\n\r\n'], ['TLS', '\x16\x03\x01\x02'],
+            ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'], ['a bare LF', 'GET / HTTP/1.1\n\n']]) {
+            const all = await exchange(d.port, Buffer.from(data, 'latin1'));
+
+            assert.deepEqual(all.map((r) => r.status), [400], what);
+            assert.equal(all[0].headers['content-type'], 'application/json', what);
+            assert.ok(readStatus(all[0]).message.length > 10, what);
         }
         assert.equal((await d.postJson('{}')).status, 200);
     });
 
-test('L-3 an absolute request target is served by its path, and the connection ends', TIMEOUT,
-    async (t) => {
-        const d = await start(t);
-        const all = await exchange(d.port, bytes('POST', `http://127.0.0.1:${d.port}/v1/metrics`,
-            { ...JSON_TYPE, 'Content-Length': 2 }, '{}'));
+test('L-3 an absolute request target is served by its path', TIMEOUT, async (t) => {
+    const d = await start(t);
+    const target = `http://127.0.0.1:${d.port}`;
+    const post = (path, close) => bytes('POST', `${target}${path}`,
+        { ...JSON_TYPE, ...(close ? { Connection: 'close' } : {}), 'Content-Length': 2 }, '{}');
+    const all = await exchange(d.port,
+        Buffer.concat([post('/v1/metrics'), post('/v1/metrics?x=1'), post(''), post('/v1/metrics', true)]));
 
-        assert.deepEqual(all.map((r) => [r.status, r.text]), [[200, '{}']]);
-    });
+    assert.deepEqual(all.map((r) => r.status), [200, 200, 404, 200]);
+});
 
 test('vector 5: every status that otlite gives, in both encodings, has a body that decodes', TIMEOUT,
     async (t) => {

@@ -9,13 +9,16 @@ const { gauge, point, request } = require('./lib/otlp');
 const TIMEOUT = { timeout: 90000 * SLOW };
 const HALF = 512 * 1024;
 
-/* A connection with half of a request on it; ended is fulfilled when the daemon ends it. */
+/* A connection with half of a request on it; ended is fulfilled with what the daemon said when it ends
+ * the connection. */
 function halfRequest(port) {
     const socket = net.connect(port, '127.0.0.1');
+    let said = '';
+
+    socket.on('data', (data) => { said += data; });
     const ended = new Promise((resolve) => {
-        socket.on('error', resolve);
-        socket.on('end', resolve);
-        socket.on('close', resolve);
+        for (const event of ['error', 'end', 'close'])
+            socket.on(event, () => resolve(said));
     });
 
     socket.write('POST /v1/metrics HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n' +
@@ -43,7 +46,11 @@ test('half requests on many connections take no more memory than http.max_inflig
     const clients = Array.from({ length: 12 }, () => halfRequest(d.port)); /* 6 MiB */
 
     t.after(() => clients.forEach((c) => c.socket.destroy()));
-    await Promise.race(clients.map((c) => c.ended));
+    const first = await Promise.race(clients.map((c) => c.ended));
+
+    assert.match(first, /^HTTP\/1\.1 503 /);
+    assert.match(first, /\r\nRetry-After: 1\r\n/);
+    assert.match(first, /http\.max_inflight/);
     await until(() => d.metric('otlite_connections_overloaded_total'), (n) => n >= 8);
     /* Those that were ended are let go of as soon as the end is seen. */
     await until(() => d.metric('otlite_reading_bytes'), (n) => n <= 2 * 1024 * 1024);

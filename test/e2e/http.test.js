@@ -364,13 +364,15 @@ test('H-35 lengths that are no decimal numbers: 400 and close', TIMEOUT, async (
     await assertAlive();
 });
 
-test('H-36 a chunk extension is refused or ignored, never read as data', TIMEOUT, async () => {
+test('H-36 chunk extensions and trailers are passed over, never read as data', TIMEOUT, async () => {
+    const head = (more) => bytes('POST', '/v1/metrics',
+        { ...JSON_TYPE, ...more, 'Transfer-Encoding': 'chunked' });
     const all = await exchange(d.port, Buffer.concat([
-        bytes('POST', '/v1/metrics', { ...JSON_TYPE, ...CLOSE, 'Transfer-Encoding': 'chunked' }),
-        Buffer.from('2;x=y\r\n{}\r\n0\r\n\r\n')]));
+        head({}), Buffer.from('2;x=y\r\n{}\r\n0\r\n\r\n'),
+        head({}), Buffer.from('1 ; x="a;b"\r\n{\r\n1\r\n}\r\n0;last\r\nX-Sum: 7\r\nX-B:\r\n\r\n'),
+        head(CLOSE), Buffer.from('02\r\n{}\r\n000\r\n\r\n')]));
 
-    assert.equal(all.length, 1);
-    assert.ok([200, 400, 413].includes(all[0].status), String(all[0].status));
+    assert.deepEqual(all.map((r) => [r.status, r.text]), [[200, '{}'], [200, '{}'], [200, '{}']]);
     await assertAlive();
 });
 
@@ -447,7 +449,7 @@ test('H-40 an HTTP/2 preface is refused', TIMEOUT, async () => {
     const c = await Raw.open(d.port);
     const text = await c.send('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n').rest();
 
-    assert.match(text, /^HTTP\/1\.[01] (400|505) /);
+    assert.match(text, /^HTTP\/1\.1 400 /);
     c.destroy();
     await assertAlive();
 });
@@ -460,8 +462,7 @@ test('H-77 garbage instead of a request line is refused and the daemon lives', T
         c.send(Buffer.from(data, 'latin1')).finish();
         const text = await c.rest();
 
-        assert.ok(text === '' || /^HTTP\/1\.[01] (400|404|405|501|505) /.test(text) ||
-            /^<html/i.test(text), JSON.stringify(text));
+        assert.match(text, /^HTTP\/1\.1 400 [^]*\r\n\r\n\{"code":3,"message":"/);
         c.destroy();
     }
     await assertAlive();

@@ -87,14 +87,8 @@ test('H-31 Expect with a length over the limit: 413 instead of 100', TIMEOUT, as
             { ...JSON_TYPE, Expect: '100-continue', 'Content-Length': length }));
         const r = await c.response();
 
-        if (r.status === 100 && length === LIMIT + 1) {
-            /* The daemon's own limit stands a little below libevent's, so that the 413 body is
-             * ours: in that gap the body is asked for and refused when it is there. */
-            c.send(Buffer.alloc(length, 0x20));
-            assert.equal((await c.response()).status, 413);
-        } else {
-            assert.equal(r.status, 413, String(length));
-        }
+        assert.equal(r.status, 413, String(length));
+        assert.match(readStatus(r).message, /http\.max_body/);
         c.destroy();
     }
     await assertAlive(d);
@@ -210,7 +204,8 @@ test('H-54 a request head over http.max_header is refused', TIMEOUT, async (t) =
             bytes('POST', '/v1/metrics', { ...JSON_TYPE, ...pad, 'Content-Length': 2 }, '{}'));
 
         assert.equal(all.length, 1);
-        assert.ok([400, 413, 431].includes(all[0].status), String(all[0].status));
+        assert.equal(all[0].status, 431);
+        assert.match(readStatus(all[0]).message, /http\.max_header/);
     }
     await assertAlive(d);
 });
