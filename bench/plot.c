@@ -19,19 +19,23 @@ enum {
     MAX_MARKED = 40 /* points of a line that are still marked one by one */
 };
 
-/* Colours hold their own on white and on near-black, neighbours also for those who see no red. */
+/* Colours hold their own on white and on near-black. Plain rules, no variables: not every viewer of
+ * SVG knows those. */
 static const char STYLE[] =
     "<style>"
-    "svg{--bg:#fff;--fg:#1f2328;--dim:#656d76;--grid:#e4e8ec;--c0:#0b63c4;--c1:#c8481c;"
-    "--c2:#1f883d;--c3:#8250df;--c4:#a66a00;--c5:#007c89;--c6:#b02a76;--c7:#57606a}"
-    "@media (prefers-color-scheme:dark){"
-    "svg{--bg:#0d1117;--fg:#e6edf3;--dim:#9198a1;--grid:#262c34;--c0:#58a6ff;--c1:#ff9b6b;"
-    "--c2:#56d364;--c3:#bc8cff;--c4:#e3b341;--c5:#39c5cf;--c6:#f778ba;--c7:#b1bac4}}"
     "text{font:12px system-ui,-apple-system,'Segoe UI','Liberation Sans',Arial,sans-serif;"
-    "fill:var(--dim)}"
-    ".t{font-size:15px;font-weight:600;fill:var(--fg)}.p{font-weight:600;fill:var(--fg)}"
-    ".l{fill:var(--fg)}.g{stroke:var(--grid)}.a{stroke:var(--dim)}.bg{fill:var(--bg)}"
+    "fill:#656d76}"
+    ".t{font-size:15px;font-weight:600}.p{font-weight:600}.t,.p,.l{fill:#1f2328}"
+    ".g{stroke:#e4e8ec}.a{stroke:#8c959f}.bg{fill:#fff}"
     ".s{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:round}"
+    ".d{stroke-dasharray:5 4}"
+    ".c0{stroke:#0b63c4}.c1{stroke:#c8481c}.c2{stroke:#1f883d}.c3{stroke:#8250df}"
+    ".c4{stroke:#a66a00}.c5{stroke:#007c89}.c6{stroke:#b02a76}.c7{stroke:#57606a}"
+    "@media (prefers-color-scheme:dark){"
+    "text{fill:#9198a1}.t,.p,.l{fill:#e6edf3}.g{stroke:#262c34}.a{stroke:#6e7681}"
+    ".bg{fill:#0d1117}"
+    ".c0{stroke:#58a6ff}.c1{stroke:#ff9b6b}.c2{stroke:#56d364}.c3{stroke:#bc8cff}"
+    ".c4{stroke:#e3b341}.c5{stroke:#39c5cf}.c6{stroke:#f778ba}.c7{stroke:#b1bac4}}"
     "</style>\n";
 
 struct axis {
@@ -209,7 +213,10 @@ static void format_tick(const struct axis *a, double v, char *out, size_t n)
     const char *suffix;
 
     if (a->scale == PLOT_LINEAR) {
-        snprintf(out, n, "%.*f%s", a->decimals, v / a->unit + 0.0, v == 0 ? "" : a->suffix);
+        if (v == 0)
+            snprintf(out, n, "0");
+        else
+            snprintf(out, n, "%.*f%s", a->decimals, v / a->unit, a->suffix);
         return;
     }
     if (a->scale == PLOT_PERCENTILE) {
@@ -266,10 +273,9 @@ static void draw_axes(struct buf *b, const struct plot_panel *p, const struct ax
 }
 
 /* Colours repeat after the last; then the line is dashed as well. */
-static void add_stroke(struct buf *b, unsigned series)
+static void add_class(struct buf *b, unsigned series)
 {
-    buf_printf(b, "style=\"stroke:var(--c%u)%s\"", series % COLOURS,
-               series >= COLOURS ? ";stroke-dasharray:5 4" : "");
+    buf_printf(b, "class=\"s c%u%s\"", series % COLOURS, series >= COLOURS ? " d" : "");
 }
 
 static void draw_series(struct buf *b, const struct plot_series *s, unsigned number,
@@ -277,8 +283,8 @@ static void draw_series(struct buf *b, const struct plot_series *s, unsigned num
 {
     bool drawn = false; /* the point before */
 
-    buf_add_str(b, "<path class=\"s\" ");
-    add_stroke(b, number);
+    buf_add_str(b, "<path ");
+    add_class(b, number);
     buf_add_str(b, " d=\"");
     for (unsigned i = 0; i < s->n; i++) {
         bool ok = drawable(s, i);
@@ -290,9 +296,12 @@ static void draw_series(struct buf *b, const struct plot_series *s, unsigned num
     }
     buf_add_str(b, "\"/>\n");
     for (unsigned i = 0; i < s->n && s->n <= MAX_MARKED; i++) {
-        if (drawable(s, i))
-            buf_printf(b, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" style=\"fill:var(--c%u)\"/>\n",
-                       x_of(x, s->x[i]), y_of(y, top, s->y[i]), number % COLOURS);
+        if (!drawable(s, i))
+            continue;
+        buf_add_str(b, "<circle ");
+        add_class(b, number);
+        buf_printf(b, " cx=\"%.1f\" cy=\"%.1f\" r=\"1.5\"/>\n", x_of(x, s->x[i]),
+                   y_of(y, top, s->y[i]));
     }
 }
 
@@ -315,8 +324,8 @@ static int legend(struct buf *b, const struct plot_panel *p, double top)
         if (b != NULL) {
             double y = top + rows * LEGEND_ROW - 10;
 
-            buf_printf(b, "<path class=\"s\" ");
-            add_stroke(b, i);
+            buf_add_str(b, "<path ");
+            add_class(b, i);
             buf_printf(b, " d=\"M%d %.1fh20\"/><text class=\"l\" x=\"%d\" y=\"%.1f\">", x, y,
                        x + 26, y + 4);
             add_text(b, label);
