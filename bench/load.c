@@ -160,8 +160,11 @@ static void lane_answered(struct load *l, struct lane *lane, int64_t now_ns)
         r->requests += whole;
         r->points += whole ? lane->points : 0U;
     }
-    if (measuring(l, lane->due_ns))
+    if (measuring(l, lane->due_ns)) {
         histogram_add(&r->latency, now_ns - lane->due_ns);
+        if (status == 429 || status == 503)
+            histogram_add(&r->refused, now_ns - lane->sent_ns);
+    }
     if (lane->client.close_after)
         http_client_close(&lane->client);
 }

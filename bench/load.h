@@ -37,6 +37,7 @@ struct load_result {
     uint64_t unsent;                  /* open loop: due within the time but never sent */
     uint64_t all_points;      /* in requests answered 200 in full, warm-up and end included */
     struct histogram latency; /* ns; of every answered request that was due in the time */
+    struct histogram refused; /* ns; of those answered 429 or 503, from when they were sent */
     double own_cpu_seconds;
     bool has_daemon_cpu;
     double daemon_cpu_seconds;
