@@ -4,6 +4,7 @@
 #include <sysexits.h>
 
 #include "load.h"
+#include "reference.h"
 
 static int version_main(int argc, char **argv)
 {
@@ -18,6 +19,8 @@ static const struct {
     int (*run)(int argc, char **argv); /* argv[0] is the subcommand's name */
 } commands[] = {
     {"load", "send points and report rate, latency and the daemon's CPU", load_main},
+    {"overload", "offer five times the peak, and see what is stored", overload_main},
+    {"reference", "do what published accounts did, and compare", reference_main},
     {"version", "print the version", version_main},
 };
 
