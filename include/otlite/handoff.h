@@ -28,6 +28,9 @@ enum otl_err handoff_init(struct handoff *h, struct otl_error *err) OTL_MUSTCHEC
 void handoff_fini(struct handoff *h);
 /* Takes item until its run is called. Never fails. */
 void handoff_push(struct handoff *h, struct handoff_item *item);
+/* The same for items that are linked by next from first to last, whose next is NULL: one lock and at
+ * most one wake-up for all. */
+void handoff_push_chain(struct handoff *h, struct handoff_item *first, struct handoff_item *last);
 /* Owner: clear the eventfd and run everything that is there, in order. Returns how many. */
 unsigned handoff_drain(struct handoff *h);
 

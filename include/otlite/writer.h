@@ -52,7 +52,8 @@ enum otl_err writer_start(const struct writer_opts *o, struct writer **out, stru
 enum otl_err writer_submit(struct writer *w, struct write_job *job, struct otl_error *err)
     OTL_MUSTCHECK;
 /* Refuse new jobs, finish what is queued, checkpoint (truncate), close the database, join. After
- * this every job has been pushed to its handoff. Call once; then writer_free. */
+ * this every job has been pushed to its handoff. Call once; then writer_free, when no call of
+ * writer_submit is under way any more. */
 void writer_stop(struct writer *w);
 void writer_free(struct writer *w);
 

@@ -31,17 +31,22 @@ void handoff_fini(struct handoff *h)
 
 void handoff_push(struct handoff *h, struct handoff_item *item)
 {
+    item->next = NULL;
+    handoff_push_chain(h, item, item);
+}
+
+void handoff_push_chain(struct handoff *h, struct handoff_item *first, struct handoff_item *last)
+{
     const uint64_t one = 1;
     bool was_empty;
 
-    item->next = NULL;
     (void)pthread_mutex_lock(&h->mu);
     was_empty = h->head == NULL;
     if (was_empty)
-        h->head = item;
+        h->head = first;
     else
-        h->tail->next = item;
-    h->tail = item;
+        h->tail->next = first;
+    h->tail = last;
     (void)pthread_mutex_unlock(&h->mu);
     /* An eventfd write of 1 fails only when the counter is at its top, and then it is readable. */
     if (was_empty)

@@ -5,12 +5,15 @@
  * I2 Every job that was submitted is pushed to its handoff exactly once, so its done runs once, on
  *    the thread that drains the handoff.
  * I3 From submit to push only the writer touches job and batch; after the push it touches neither.
- * I4 One request, one transaction: a job's rows are all there or none is.
+ * I4 A job's rows are all there or none is, whatever becomes of another job. Each has a transaction
+ *    of its own, except with durability FULL: there those that wait together share one, so that
+ *    they share its sync; when that one fails, each gets its own after all.
  * I5 The bytes and the number of waiting jobs never pass their limits, except that one job alone
- * may be larger than the queue: refused, it would be sent again for ever. I6 Stopping: new jobs are
- * refused, then the waiting ones are finished, then the log is moved into the file, then the
- * database is closed. I7 The catalogue in memory holds committed ids only (store.c undoes it with
- * the transaction).
+ *    may be larger than the queue: refused, it would be sent again for ever. The few that the
+ *    writer has taken to work on do not wait any more.
+ * I6 Stopping: new jobs are refused, then the waiting ones are finished, then the log is moved into
+ *    the file, then the database is closed.
+ * I7 The catalogue in memory holds committed ids only (store.c undoes it with the transaction).
  *
  * All commits and all checkpoints of telemetry.db run on this one thread's connection. Checkpoints
  * run after the answer went out, so that no request waits for its own. */
@@ -32,8 +35,18 @@ enum {
     WAL_GROWN_FACTOR = 4,
     /* How long a cut may wait for readers; at most once a second. */
     CUT_WAIT_MS = 10,
-    STOP_WAIT_MS = 2000
+    STOP_WAIT_MS = 2000,
+    /* Jobs taken from the queue at once; together no more than so many bytes and points, but one
+     * always. They are answered together, so with a transaction each they are few: the first of
+     * them waits for the last. */
+    TAKE_JOBS = 4,
+    TAKE_GROUP_JOBS = 64,
+    TAKE_BYTES = 4 << 20,
+    TAKE_POINTS = 1 << 16
 };
+
+/* Finished jobs do not wait for others that take longer than this, be it for a lock. */
+#define SLOW_NS (2 * NS_PER_MS)
 
 struct writer {
     struct writer_opts opts;
@@ -44,6 +57,7 @@ struct writer {
     pthread_cond_t wake; /* todo has a job, or stopping */
     struct write_job *head, *tail;
     size_t queued_bytes, queued_jobs; /* of the list */
+    bool idle;                        /* the writer waits, and nobody has woken it yet */
     bool stopping;
 
     /* The writer thread's own. */
@@ -51,6 +65,8 @@ struct writer {
     char *db_path, *wal_path;
     int64_t next_tick_ns;
     int64_t checkpointed_pages; /* pages in the log at the last passive checkpoint */
+    struct write_job *taken[TAKE_GROUP_JOBS];
+    unsigned n_taken;
     struct log_gate failure_gate, log_gate;
 };
 
@@ -59,6 +75,7 @@ struct writer {
 enum otl_err writer_submit(struct writer *w, struct write_job *job, struct otl_error *err)
 {
     enum otl_err rc = OTL_OK;
+    bool wake = false;
 
     job->next = NULL;
     job->submitted_ns = clock_mono_ns();
@@ -81,40 +98,64 @@ enum otl_err writer_submit(struct writer *w, struct write_job *job, struct otl_e
         w->queued_bytes += job->bytes;
         STATS_SET(queue_jobs, (int64_t)w->queued_jobs);
         STATS_SET(queue_bytes, (int64_t)w->queued_bytes);
-        (void)pthread_cond_signal(&w->wake);
+        wake = w->idle;
+        w->idle = false;
     }
     (void)pthread_mutex_unlock(&w->mu);
+    if (wake) /* after unlocking, or it would wake up only to wait for the lock */
+        (void)pthread_cond_signal(&w->wake);
     return rc;
 }
 
-/* Wait for a job until the next tick. NULL: it is time for the tick, or *end was set because the
- * queue is empty and stays so. */
-static struct write_job *take_job(struct writer *w, bool *end)
+static void take_first(struct writer *w)
+{
+    struct write_job *job = w->head;
+
+    w->head = job->next;
+    if (w->head == NULL)
+        w->tail = NULL;
+    w->queued_jobs--;
+    w->queued_bytes -= job->bytes;
+    w->taken[w->n_taken++] = job;
+}
+
+static uint64_t points_of(const struct write_job *job)
+{
+    return job->batch == NULL ? 0 : batch_storable(job->batch);
+}
+
+/* Wait for jobs until the next tick, then take some. None: it is time for the tick, or *end was set
+ * because the queue is empty and stays so. */
+static void take_jobs(struct writer *w, bool *end)
 {
     struct timespec until = {.tv_sec = (time_t)(w->next_tick_ns / NS_PER_S),
                              .tv_nsec = (long)(w->next_tick_ns % NS_PER_S)};
-    struct write_job *job;
+    unsigned max_jobs = w->opts.store.durability == DURABILITY_FULL ? TAKE_GROUP_JOBS : TAKE_JOBS;
+    size_t bytes = 0;
+    uint64_t points = 0;
     int rc = 0;
 
+    w->n_taken = 0;
     (void)pthread_mutex_lock(&w->mu);
-    while (w->head == NULL && !w->stopping && rc == 0)
+    while (w->head == NULL && !w->stopping && rc == 0) {
+        w->idle = true;
         rc = pthread_cond_timedwait(&w->wake, &w->mu, &until);
-    job = w->head;
-    if (job != NULL) {
-        w->head = job->next;
-        if (w->head == NULL)
-            w->tail = NULL;
-        w->queued_jobs--;
-        w->queued_bytes -= job->bytes;
-        STATS_SET(queue_jobs, (int64_t)w->queued_jobs);
-        STATS_SET(queue_bytes, (int64_t)w->queued_bytes);
     }
-    *end = job == NULL && w->stopping;
+    w->idle = false;
+    while (w->head != NULL && w->n_taken < max_jobs) {
+        bytes += w->head->bytes;
+        points += points_of(w->head);
+        if (w->n_taken > 0 && (bytes > TAKE_BYTES || points > TAKE_POINTS))
+            break;
+        take_first(w);
+    }
+    STATS_SET(queue_jobs, (int64_t)w->queued_jobs);
+    STATS_SET(queue_bytes, (int64_t)w->queued_bytes);
+    *end = w->n_taken == 0 && w->stopping;
     (void)pthread_mutex_unlock(&w->mu);
-    return job;
 }
 
-/* ---- one job ---- */
+/* ---- jobs ---- */
 
 static int64_t time_left_ms(const struct writer *w, const struct write_job *job)
 {
@@ -128,49 +169,164 @@ static int64_t busy_ms(const struct writer *w, const struct write_job *job)
     return left < w->opts.store.busy_timeout_ms ? left : w->opts.store.busy_timeout_ms;
 }
 
-static enum otl_err run_batch(struct writer *w, struct write_job *job)
+/* What comes before the telemetry transaction of a job. */
+static enum otl_err prepare_job(struct writer *w, struct write_job *job)
 {
-    int64_t start;
-    enum otl_err rc = OTL_OK;
+    job->err = (struct otl_error){0};
+    job->result = (struct store_result){0};
+    if (time_left_ms(w, job) < 0)
+        return otl_fail(&job->err, OTL_ELATE,
+                        "the request waited longer than %lld ms for the writer; send again",
+                        (long long)w->opts.max_age_ms);
+    if (job->batch == NULL || w->opts.before_batch == NULL)
+        return OTL_OK;
+    return w->opts.before_batch(w->opts.arg, job->project_id, job->batch, &job->err);
+}
 
-    if (w->opts.before_batch != NULL)
-        rc = w->opts.before_batch(w->opts.arg, job->project_id, job->batch, &job->err);
-    if (rc != OTL_OK)
-        return rc;
-    start = clock_mono_ns();
-    rc = store_batch(w->store, job->project_id, job->batch, busy_ms(w, job), &job->result,
-                     &job->err);
+/* The counters are atomic, and adding nothing costs as much as adding something. */
+static void count_stored(const struct store_result *r)
+{
+    STATS_ADD(points_stored, r->stored);
+    if (r->merged > 0)
+        STATS_ADD(points_merged, r->merged);
+    if (r->replaced > 0)
+        STATS_ADD(points_replaced, r->replaced);
+    if (r->exemplars > 0)
+        STATS_ADD(exemplars_stored, r->exemplars);
+}
+
+/* Store the batches of n jobs in one transaction, waiting for other processes only as long as the
+ * first of them has left. */
+static enum otl_err store_jobs(struct writer *w, struct write_job *const *jobs, unsigned n,
+                               struct otl_error *err)
+{
+    struct store_request requests[TAKE_GROUP_JOBS];
+    int64_t start = clock_mono_ns();
+    enum otl_err rc;
+
+    for (unsigned i = 0; i < n; i++)
+        requests[i] = (struct store_request){jobs[i]->project_id, jobs[i]->batch, &jobs[i]->result};
+    rc = store_requests(w->store, requests, n, busy_ms(w, jobs[0]), err);
     if (rc != OTL_OK) {
         STATS_ADD(commit_failures, 1);
         return rc;
     }
     stats_observe_commit(clock_mono_ns() - start);
     STATS_ADD(commits, 1);
-    STATS_ADD(points_stored, job->result.stored);
-    STATS_ADD(points_merged, job->result.merged);
-    STATS_ADD(points_replaced, job->result.replaced);
-    STATS_ADD(exemplars_stored, job->result.exemplars);
+    for (unsigned i = 0; i < n; i++)
+        count_stored(&jobs[i]->result);
     return OTL_OK;
 }
 
-static void run_job(struct writer *w, struct write_job *job)
+/* A job that is not late and has been prepared, in a transaction of its own. */
+static enum otl_err run_alone(struct writer *w, struct write_job *job)
+{
+    if (job->batch == NULL)
+        return store_probe(w->store, busy_ms(w, job), &job->err);
+    return store_jobs(w, &job, 1, &job->err);
+}
+
+static void log_failure(struct writer *w, const struct write_job *job)
 {
     uint64_t held;
 
-    job->err = (struct otl_error){0};
-    job->result = (struct store_result){0};
-    if (time_left_ms(w, job) < 0)
-        job->rc = otl_fail(&job->err, OTL_ELATE,
-                           "the request waited longer than %lld ms for the writer; send again",
-                           (long long)w->opts.max_age_ms);
-    else if (job->batch == NULL)
-        job->rc = store_probe(w->store, busy_ms(w, job), &job->err);
-    else
-        job->rc = run_batch(w, job);
-    if (job->rc != OTL_OK && log_gate_open(&w->failure_gate, 10 * NS_PER_S, &held))
+    if (log_gate_open(&w->failure_gate, 10 * NS_PER_S, &held))
         LOG(LOG_ERROR, "writer", job->batch == NULL ? "probe failed" : "request not stored",
             LOG_S("error", job->err.msg), LOG_I("failures_not_logged", held));
-    handoff_push(job->reply_to, &job->done); /* the caller's again from here (I3) */
+}
+
+/* Give the jobs taken from first to end - 1 back, all of one handoff at once. From its push on a
+ * job is the caller's again (I3), so nothing of it is read afterwards. */
+static void hand_back(struct writer *w, unsigned first, unsigned end)
+{
+    for (unsigned i = first; i < end; i++) {
+        struct write_job *job = w->taken[i];
+        struct handoff *to;
+        struct handoff_item *last;
+
+        if (job == NULL)
+            continue;
+        to = job->reply_to;
+        last = NULL;
+        for (unsigned j = i; j < end; j++) {
+            struct write_job *same = w->taken[j];
+
+            if (same == NULL || same->reply_to != to)
+                continue;
+            if (same->rc != OTL_OK)
+                log_failure(w, same);
+            same->done.next = NULL;
+            if (last != NULL)
+                last->next = &same->done;
+            last = &same->done;
+            w->taken[j] = NULL;
+        }
+        handoff_push_chain(to, &job->done, last);
+    }
+}
+
+/* The jobs taken, each in its turn. They go back together, unless that would have one wait. */
+static void run_one_by_one(struct writer *w)
+{
+    int64_t start = clock_mono_ns();
+    unsigned first = 0;
+
+    for (unsigned i = 0; i < w->n_taken; i++) {
+        struct write_job *job = w->taken[i];
+
+        job->rc = prepare_job(w, job);
+        if (job->rc == OTL_OK)
+            job->rc = run_alone(w, job);
+        if (clock_mono_ns() - start > SLOW_NS || i + 1 == w->n_taken) {
+            hand_back(w, first, i + 1);
+            first = i + 1;
+        }
+    }
+}
+
+/* The jobs taken from first on, with one sync for all of them (I4). No savepoints: with them SQLite
+ * copies each page before another request changes it, and what they are for hardly ever happens.
+ * Gives the place of the first job that was left, because preparing took long. */
+static unsigned run_together(struct writer *w, unsigned first)
+{
+    struct write_job *together[TAKE_GROUP_JOBS];
+    int64_t start = clock_mono_ns();
+    struct otl_error err;
+    unsigned end = first, n = 0;
+
+    do {
+        struct write_job *job = w->taken[end];
+
+        job->rc = prepare_job(w, job);
+        if (job->rc == OTL_OK && job->batch != NULL)
+            together[n++] = job;
+        else if (job->rc == OTL_OK)
+            job->rc = run_alone(w, job);
+        end++;
+    } while (end < w->n_taken && clock_mono_ns() - start <= SLOW_NS);
+    if (n == 1)
+        together[0]->rc = run_alone(w, together[0]);
+    if (n > 1 && store_jobs(w, together, n, &err) != OTL_OK) {
+        for (unsigned i = first; i < end; i++) {
+            struct write_job *job = w->taken[i];
+
+            if (job->rc == OTL_OK && job->batch != NULL)
+                job->rc = run_alone(w, job);
+            hand_back(w, i, i + 1);
+        }
+    }
+    hand_back(w, first, end);
+    return end;
+}
+
+static void run_taken(struct writer *w)
+{
+    if (w->opts.store.durability != DURABILITY_FULL) {
+        run_one_by_one(w);
+        return;
+    }
+    for (unsigned i = 0; i < w->n_taken;)
+        i = run_together(w, i);
 }
 
 /* ---- the log, and what is due every second ---- */
@@ -245,10 +401,9 @@ static void *writer_main(void *arg)
     bool end = false;
 
     while (!end) {
-        struct write_job *job = take_job(w, &end);
-
-        if (job != NULL) {
-            run_job(w, job);
+        take_jobs(w, &end);
+        if (w->n_taken > 0) {
+            run_taken(w);
             checkpoint_if_due(w);
         }
         tick_if_due(w);

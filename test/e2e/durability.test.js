@@ -13,7 +13,12 @@ const { Otlite, SAN, SHARED, SLOW, Shell, cli, cliOk, sleep, sqlite3, tempDir, u
 const { encode, gauge, histogram, now, point, readPartial, request } = require('./lib/otlp');
 
 const TIMEOUT = { timeout: 280000 };
-const ROUNDS = SAN ? 10 : 50;
+/* Rounds of the kill test. With full, more senders, so that there are always some that wait
+ * together and share a transaction. */
+const KILLS = [
+    { durability: 'normal', rounds: SAN ? 10 : 50, connections: 4 },
+    { durability: 'full', rounds: SAN ? 5 : 20, connections: 12 },
+];
 const POINTS = 25;
 
 /* A request that can be told from every other: its id is the value of each of its points and an
@@ -122,16 +127,18 @@ function assertWhole(ids, answered, sent) {
     }
 }
 
-test(`kill test: ${ROUNDS} times SIGKILL under load; every answered request is whole, none in part`,
-    TIMEOUT, async () => {
+for (const { durability, rounds, connections } of KILLS)
+    test(`kill test, durability ${durability}: ${rounds} times SIGKILL under load; every answered request` +
+        ' is whole, none in part', TIMEOUT, async () => {
         const dir = tempDir('kill');
+        const set = { 'sqlite.checkpoint_pages': '300', 'sqlite.durability': durability };
         const answered = new Set();
         const sent = new Set();
         let next = 1;
 
-        for (let round = 0; round < ROUNDS; round++) {
-            const d = await Otlite.start({ dir, ready: false, set: { 'sqlite.checkpoint_pages': '300' } });
-            const s = new Sender(d.port, { first: next });
+        for (let round = 0; round < rounds; round++) {
+            const d = await Otlite.start({ dir, ready: false, set });
+            const s = new Sender(d.port, { first: next, connections });
 
             /* Half of the time from the first answer on, half of the time from the start. */
             if (round % 2)
@@ -145,7 +152,7 @@ test(`kill test: ${ROUNDS} times SIGKILL under load; every answered request is w
             for (const id of s.sent)
                 sent.add(id);
             next = s.next;
-            if (round % 5 === 4 || round === ROUNDS - 1) {
+            if (round % 5 === 4 || round === rounds - 1) {
                 /* Before the daemon sees it again: what the file holds by itself. */
                 const copy = tempDir('copy');
 
@@ -159,7 +166,7 @@ test(`kill test: ${ROUNDS} times SIGKILL under load; every answered request is w
                 assertWhole(await stored(copy), answered, sent);
             }
         }
-        assert.ok(answered.size > ROUNDS, `${answered.size} requests were answered in all`);
+        assert.ok(answered.size > rounds, `${answered.size} requests were answered in all`);
         const d = await Otlite.start({ dir });
 
         assertWhole(await stored(dir), answered, sent);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -307,6 +308,28 @@ static void handoff_gives_every_item_once_and_in_order(void **state)
     handoff_fini(&h);
 }
 
+static void handoff_takes_a_chain_as_if_pushed_one_by_one(void **state)
+{
+    struct counted items[4];
+    struct handoff h;
+    uint64_t wakes;
+
+    (void)state;
+    next_number = 0;
+    assert_int_equal(handoff_init(&h, NULL), OTL_OK);
+    for (int i = 0; i < 4; i++)
+        items[i] = (struct counted){.item = {.run = note}, .number = i};
+    items[0].item.next = &items[1].item;
+    handoff_push_chain(&h, &items[0].item, &items[1].item);
+    handoff_push(&h, &items[2].item);
+    handoff_push_chain(&h, &items[3].item, &items[3].item);
+    assert_int_equal(read(h.fd, &wakes, sizeof(wakes)), sizeof(wakes));
+    assert_int_equal(wakes, 1); /* for all of them */
+    assert_int_equal(handoff_drain(&h), 4);
+    assert_int_equal(next_number, 4);
+    handoff_fini(&h);
+}
+
 static void gate_lets_one_line_through_and_counts_the_rest(void **state)
 {
     struct log_gate g = {0};
@@ -370,6 +393,7 @@ int main(void)
         cmocka_unit_test(arenas_together_stay_under_the_process_limit),
         cmocka_unit_test(arena_pointers_are_aligned_and_disjoint),
         cmocka_unit_test(handoff_gives_every_item_once_and_in_order),
+        cmocka_unit_test(handoff_takes_a_chain_as_if_pushed_one_by_one),
         cmocka_unit_test(gate_lets_one_line_through_and_counts_the_rest),
         cmocka_unit_test(errors_keep_context_in_front),
         cmocka_unit_test(commit_times_fall_into_cumulative_buckets),
