@@ -3,8 +3,11 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "limits.h"
 #include "load.h"
+#include "null_sink.h"
 #include "reference.h"
+#include "table.h"
 
 static int version_main(int argc, char **argv)
 {
@@ -18,9 +21,12 @@ static const struct {
     const char *name, *summary;
     int (*run)(int argc, char **argv); /* argv[0] is the subcommand's name */
 } commands[] = {
+    {"limits", "measure what bounds otlite here: each stage alone", limits_main},
     {"load", "send points and report rate, latency and the daemon's CPU", load_main},
+    {"null", "answer 200 to everything, for the generator's own cost", null_main},
     {"overload", "offer five times the peak, and see what is stored", overload_main},
     {"reference", "do what published accounts did, and compare", reference_main},
+    {"table", "report figures that a script collected", table_main},
     {"version", "print the version", version_main},
 };
 
