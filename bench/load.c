@@ -46,6 +46,9 @@ struct load {
     bool sending;               /* until the measured time ends */
     double own_cpu, daemon_cpu; /* at measure_ns */
     bool has_daemon_cpu;
+    struct load_second second; /* the one that is going on; percentiles from second_latency */
+    struct histogram second_latency;
+    unsigned seconds; /* of the measured time that are over */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -74,8 +77,10 @@ static void lane_lost(struct load *l, struct lane *lane, int64_t now_ns)
 {
     if (lane->busy) {
         l->busy--;
-        if (measuring(l, now_ns))
+        if (measuring(l, now_ns)) {
             l->r->lost++;
+            l->second.failed++;
+        }
     }
     lane->busy = false;
     http_client_close(&lane->client); /* which also takes it out of the epoll set */
@@ -143,15 +148,16 @@ static bool is_partial(bool json, struct bytes body)
     return at + 1 < body.n && body.p[at + 1] == 0x08; /* rejected_data_points = 1 comes first */
 }
 
-static void lane_answered(struct load *l, struct lane *lane, int64_t now_ns)
+static void count_answer(struct load *l, const struct lane *lane, int64_t now_ns)
 {
     struct load_result *r = l->r;
     int status = lane->client.status;
-    bool partial = status == 200 && is_partial(l->set->opts.json, lane->client.body);
-    bool whole = status == 200 && !partial;
+    bool influx = l->set->opts.influx;
+    bool good = influx ? status / 100 == 2 : status == 200;
+    bool partial = good && !influx && is_partial(l->set->opts.json, lane->client.body);
+    bool refused = status == 429 || status == 503;
+    bool whole = good && !partial;
 
-    l->busy--;
-    lane->busy = false;
     if (whole)
         r->all_points += lane->points;
     if (measuring(l, now_ns)) {
@@ -159,14 +165,47 @@ static void lane_answered(struct load *l, struct lane *lane, int64_t now_ns)
         r->partial += partial;
         r->requests += whole;
         r->points += whole ? lane->points : 0U;
+        l->second.refused += refused;
+        l->second.requests += whole;
+        l->second.points += whole ? lane->points : 0U;
+        l->second.failed += !whole && !refused;
     }
-    if (measuring(l, lane->due_ns)) {
-        histogram_add(&r->latency, now_ns - lane->due_ns);
-        if (status == 429 || status == 503)
-            histogram_add(&r->refused, now_ns - lane->sent_ns);
+    if (!measuring(l, lane->due_ns))
+        return;
+    if (refused) {
+        histogram_add(&r->refused, now_ns - lane->sent_ns);
+        return;
     }
+    histogram_add(&r->latency, now_ns - lane->due_ns);
+    histogram_add(&l->second_latency, now_ns - lane->due_ns);
+}
+
+static void lane_answered(struct load *l, struct lane *lane, int64_t now_ns)
+{
+    l->busy--;
+    lane->busy = false;
+    count_answer(l, lane, now_ns);
     if (lane->client.close_after)
         http_client_close(&lane->client);
+}
+
+/* Report the seconds that are over. A stall of the whole generator may end several at once. */
+static void end_seconds(struct load *l, int64_t now_ns)
+{
+    while (now_ns >= l->measure_ns + (int64_t)(l->seconds + 1) * NS_PER_S) {
+        struct load_second *s = &l->second;
+
+        s->p50_ns = histogram_quantile(&l->second_latency, 0.5);
+        s->p99_ns = histogram_quantile(&l->second_latency, 0.99);
+        s->max_ns = l->second_latency.max;
+        if (l->o->by_second != NULL && l->seconds < l->o->by_second_room)
+            l->o->by_second[l->r->n_by_second++] = *s;
+        if (l->o->on_second != NULL)
+            l->o->on_second(l->o->on_second_arg, l->seconds, s);
+        l->seconds++;
+        memset(s, 0, sizeof(*s));
+        histogram_reset(&l->second_latency);
+    }
 }
 
 static void lane_event(struct load *l, struct lane *lane, uint32_t events)
@@ -253,21 +292,30 @@ static int64_t start_due(struct load *l, int64_t now_ns)
     }
 }
 
+/* epoll_wait with nanoseconds: the open loop counts in microseconds. One call where the kernel has
+ * it (Linux 5.11), else two. */
+static int wait_events(int epoll_fd, struct epoll_event *events, int64_t wait_ns)
+{
+    static bool has_no_pwait2; /* of the kernel, so for good */
+    const struct timespec ts = {.tv_sec = 0, .tv_nsec = (long)wait_ns};
+    struct pollfd p = {.fd = epoll_fd, .events = POLLIN};
+
+    if (!has_no_pwait2) {
+        int n = epoll_pwait2(epoll_fd, events, EVENTS, &ts, NULL);
+
+        if (n >= 0 || errno != ENOSYS)
+            return n;
+        has_no_pwait2 = true;
+    }
+    return ppoll(&p, 1, &ts, NULL) <= 0 ? 0 : epoll_wait(epoll_fd, events, EVENTS, 0);
+}
+
+/* wait_ns: at most a tick. */
 static void handle_events(struct load *l, int64_t wait_ns)
 {
     struct epoll_event events[EVENTS];
-    int n;
+    int n = wait_events(l->epoll_fd, events, wait_ns > 0 ? wait_ns : 0);
 
-    /* epoll_wait counts in milliseconds, the open loop in microseconds. */
-    if (wait_ns < TICK_MS * NS_PER_MS) {
-        struct pollfd p = {.fd = l->epoll_fd, .events = POLLIN};
-        struct timespec ts = {.tv_sec = 0, .tv_nsec = (long)wait_ns};
-
-        if (ppoll(&p, 1, &ts, NULL) <= 0)
-            return;
-        wait_ns = 0;
-    }
-    n = epoll_wait(l->epoll_fd, events, EVENTS, (int)(wait_ns / NS_PER_MS));
     for (int i = 0; i < n; i++)
         lane_event(l, events[i].data.ptr, events[i].events);
 }
@@ -311,8 +359,11 @@ static void run(struct load *l)
         if (!measured && now_ns >= l->measure_ns) {
             measured = true;
             measure_begin(l);
-            l->measure_ns = clock_mono_ns();
+            now_ns = l->measure_ns = clock_mono_ns();
+            l->end_ns = now_ns + l->o->duration_ns;
         }
+        if (measured)
+            end_seconds(l, now_ns);
         wait_ns = start_due(l, now_ns);
         if (wait_ns > l->end_ns - now_ns)
             wait_ns = l->end_ns - now_ns;
@@ -327,6 +378,8 @@ static void run(struct load *l)
     due_end_ns = l->end_ns < now_ns ? l->end_ns : now_ns;
     if (l->o->rate > 0 && !interrupted)
         (void)start_due(l, due_end_ns - 1); /* what fell due while we slept to the end */
+    if (measured)
+        end_seconds(l, now_ns);
     measure_end(l, now_ns);
     if (l->o->rate > 0) {
         while (due_at(l, l->started + l->r->unsent) < due_end_ns)
@@ -337,6 +390,11 @@ static void run(struct load *l)
         handle_events(l, TICK_MS * NS_PER_MS);
         now_ns = clock_mono_ns();
     }
+}
+
+bool load_interrupted(void)
+{
+    return interrupted != 0;
 }
 
 /* Until a connection is taken, or wait_ns has passed. */
