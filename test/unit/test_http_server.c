@@ -479,8 +479,8 @@ static void the_end_frees_what_is_half_done(void **state)
     static const char *const halves[] = {
         "", "POST", "POST /echo HTTP/1.1\r\nHost: h\r\n",
         "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n1",
-        "POST /echo HTTP/1.1\r\nHost: h\r\n"
-        "Transfer-Encoding: chunked\r\n\r\n5\r\n123"};
+        ("POST /echo HTTP/1.1\r\nHost: h\r\n"
+         "Transfer-Encoding: chunked\r\n\r\n5\r\n123")};
     int fds[40], ask = dial();
 
     (void)state;
