@@ -294,7 +294,7 @@ static int parse_arguments(int argc, char **argv, struct settings *set)
         else if (c == 'p')
             ok = int_parse(optarg, &points) && points >= 1 && points <= 100000;
         else if (c == 'd')
-            ok = duration_parse(optarg, &duration_ms) && duration_ms >= 1;
+            ok = duration_parse(optarg, &duration_ms) && duration_ms >= 1 && duration_ms <= 30000;
         else if (c == 'r')
             ok = int_parse(optarg, &rounds) && rounds >= 1 && rounds <= MAX_ROUNDS;
         if (!ok) {
