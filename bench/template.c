@@ -43,6 +43,13 @@ static void write_varint5(uint8_t *at, uint64_t v)
         at[i] = (uint8_t)((v & 0x7f) | (i < 4 ? 0x80 : 0));
 }
 
+static void write_fixed64(uint8_t *at, uint64_t v)
+{
+    uint64_t le = htole64(v);
+
+    memcpy(at, &le, sizeof(le));
+}
+
 static void write_patch(uint8_t *at, const struct template_patch *p, uint64_t v)
 {
     uint64_t bits;
@@ -50,8 +57,7 @@ static void write_patch(uint8_t *at, const struct template_patch *p, uint64_t v)
 
     switch ((enum patch_form)p->form) {
     case FORM_FIXED64:
-        bits = htole64(v);
-        memcpy(at, &bits, sizeof(bits));
+        write_fixed64(at, v);
         break;
     case FORM_BIG64:
         bits = htobe64(v);
@@ -64,8 +70,7 @@ static void write_patch(uint8_t *at, const struct template_patch *p, uint64_t v)
     case FORM_DOUBLE_QUARTERS:
         d = (double)v / (p->form == FORM_DOUBLE ? 1 : 4);
         memcpy(&bits, &d, sizeof(bits));
-        bits = htole64(bits);
-        memcpy(at, &bits, sizeof(bits));
+        write_fixed64(at, bits);
         break;
     case FORM_DIGITS:
         write_digits(at, p->width, v);
@@ -80,23 +85,69 @@ static void write_patch(uint8_t *at, const struct template_patch *p, uint64_t v)
     }
 }
 
+/* Which sending of its series a point is now. */
+static uint64_t sending_of(const struct template *t, const struct template_field *f)
+{
+    return (t->pass - 1) * t->turns + f->turn + 1;
+}
+
+/* The value after that sending, which the first occurrence of the series keeps. */
+static int64_t next_total(struct template *t, unsigned i, int64_t step)
+{
+    struct template_field *first = &t->fields[i - t->fields[i].turn * t->distinct];
+
+    first->value += step;
+    return first->value;
+}
+
+/* MIX_NUMBER: what change_body does, at a third of its cost, for the loads that have to be
+ * cheapest. A point has two patches, a time and a value; in line protocol the value comes first. */
+static void change_numbers(struct template *t, uint8_t *body, int64_t time)
+{
+    bool text = t->opts->json || t->opts->influx;
+    unsigned time_of = t->opts->influx ? 1 : 0;
+    uint8_t digits[TIME_DIGITS];
+    uint32_t turn = UINT32_MAX; /* whose time the digits are */
+
+    for (unsigned i = 0; i < t->n_fields; i++) {
+        const struct template_field *f = &t->fields[i];
+        const struct template_patch *p = &t->patches[f->patch];
+        uint8_t *time_at = body + p[time_of].at, *value_at = body + p[1 - time_of].at;
+        int64_t total = next_total(t, i, template_increment(f->series, sending_of(t, f)));
+
+        if (!text) {
+            write_fixed64(time_at, (uint64_t)time + f->turn);
+            write_fixed64(value_at, (uint64_t)total);
+            continue;
+        }
+        if (f->turn != turn)
+            write_digits(digits, TIME_DIGITS, (uint64_t)time + f->turn);
+        turn = f->turn;
+        memcpy(time_at, digits, TIME_DIGITS);
+        write_digits(value_at, VALUE_DIGITS, (uint64_t)total);
+    }
+}
+
 /* Bring all points of the body to the pass that t has come to. */
 static void change_body(struct template *t, uint8_t *body, int64_t time)
 {
+    if (t->opts->mix == MIX_NUMBER) {
+        change_numbers(t, body, time);
+        return;
+    }
     for (unsigned i = 0; i < t->n_fields; i++) {
-        struct template_field *f = &t->fields[i];
-        struct template_field *first = &t->fields[i - f->turn * t->distinct];
-        uint64_t k = (t->pass - 1) * t->turns + f->turn + 1;
-        int64_t step = template_increment(f->series, k);
+        const struct template_field *f = &t->fields[i];
         const struct template_patch *p = &t->patches[f->patch];
-        uint64_t sources[SOURCES];
+        uint64_t k = sending_of(t, f);
+        int64_t step = template_increment(f->series, k);
+        const uint64_t sources[SOURCES] = {
+            [SOURCE_TIME] = (uint64_t)time + f->turn,
+            [SOURCE_TOTAL] = (uint64_t)next_total(t, i, step),
+            [SOURCE_STEP] = (uint64_t)step,
+            [SOURCE_COUNT] = k * (1 + f->series % 4),
+            [SOURCE_ID] = (uint64_t)f->series << 40 | k,
+        };
 
-        first->value += step;
-        sources[SOURCE_TIME] = (uint64_t)time + f->turn;
-        sources[SOURCE_TOTAL] = (uint64_t)first->value;
-        sources[SOURCE_STEP] = (uint64_t)step;
-        sources[SOURCE_COUNT] = k * (1 + f->series % 4);
-        sources[SOURCE_ID] = (uint64_t)f->series << 40 | k;
         for (unsigned j = 0; j < f->patches; j++, p++)
             write_patch(body + p->at, p,
                         (uint64_t)p->base + (uint64_t)p->factor * sources[p->source]);

@@ -97,7 +97,11 @@ struct template_set {
     struct template_deflate *deflate; /* owned; NULL unless requests are compressed anew */
 };
 
-int64_t template_increment(uint32_t series, uint64_t sending);
+static inline int64_t template_increment(uint32_t series, uint64_t sending)
+{
+    return 1 + (int64_t)((series * UINT64_C(7) + sending * UINT64_C(13)) & 63U);
+}
+
 int64_t template_shared_value(bool json, uint32_t series, uint64_t pass);
 
 /* Check the numbers of o and encode everything. The strings of o are borrowed until

@@ -65,11 +65,6 @@ uint64_t exemplar_trace(uint32_t series)
     return (series + UINT64_C(1)) * UINT64_C(0x9e3779b97f4a7c15); /* spreads over all bits */
 }
 
-int64_t template_increment(uint32_t series, uint64_t sending)
-{
-    return 1 + (int64_t)((series * UINT64_C(7) + sending * UINT64_C(13)) & 63U);
-}
-
 void texts_of_service(struct texts *t, unsigned service)
 {
     snprintf(t->service, sizeof(t->service), "bench-%04u", service);
