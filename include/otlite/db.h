@@ -21,15 +21,16 @@ struct db {
 enum db_mode { DB_READ_WRITE_CREATE, DB_READ_WRITE, DB_READ_ONLY };
 
 /* Compose a DSN, "file:PATH?_pragma=name(value)&_pragma=...", PATH percent-encoded. pragmas is a
- * NULL-terminated list of "name(value)". */
+ * NULL-terminated list of "name(value)". "&vfs=NAME" may follow: SQLite opens the file by that VFS.
+ */
 void db_dsn(struct buf *out, const char *path, const char *const *pragmas);
 
 /* Open by DSN: apply the pragmas in order, then read each back; a value that did not take is
  * OTL_EDB with a message that names pragma, wanted and actual value. A file that is no database,
  * a directory, missing rights and so on: a message with the path, the cause and what to do.
  * Extended result codes on, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE set when read-only. */
-enum otl_err db_open(struct db *db, const char *dsn, enum db_mode mode, struct otl_error *err)
-    OTL_MUSTCHECK;
+enum otl_err db_open(struct db *db, const char *dsn, enum db_mode mode,
+                     struct otl_error *err) OTL_MUSTCHECK;
 /* Closes; takes a zeroed db. All statements must be finalised. */
 void db_close(struct db *db);
 
@@ -44,8 +45,8 @@ enum otl_err db_prepare(struct db *db, const char *sql, struct sqlite3_stmt **ou
 enum otl_err db_run(struct db *db, struct sqlite3_stmt *st, const char *what,
                     struct otl_error *err) OTL_MUSTCHECK;
 /* First column of the first row as int64; OTL_EDB when there is no row. */
-enum otl_err db_query_int(struct db *db, const char *sql, int64_t *out, struct otl_error *err)
-    OTL_MUSTCHECK;
+enum otl_err db_query_int(struct db *db, const char *sql, int64_t *out,
+                          struct otl_error *err) OTL_MUSTCHECK;
 
 /* One migration takes the file from version N (its index) to N + 1, inside one transaction. */
 struct db_migration {
@@ -58,7 +59,7 @@ struct db_migration {
 enum otl_err db_migrate(struct db *db, int32_t application_id, const struct db_migration *steps,
                         int n, struct otl_error *err) OTL_MUSTCHECK;
 /* Read-only counterpart: refuse foreign, newer or older files. */
-enum otl_err db_check_version(struct db *db, int32_t application_id, int n, struct otl_error *err)
-    OTL_MUSTCHECK;
+enum otl_err db_check_version(struct db *db, int32_t application_id, int n,
+                              struct otl_error *err) OTL_MUSTCHECK;
 
 #endif

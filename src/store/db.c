@@ -129,6 +129,8 @@ static enum otl_err parse_dsn(const char *text, struct dsn *out, struct otl_erro
         char part[PRAGMA_NAME + PRAGMA_VALUE + 16];
 
         s = decode_part(s + 1, "&", part, sizeof(part));
+        if (s != NULL && strncmp(part, "vfs=", 4) == 0)
+            continue; /* SQLite's own parameter */
         if (s == NULL || strncmp(part, "_pragma=", 8) != 0 || out->n == MAX_PRAGMAS ||
             !parse_pragma(part + 8, &out->pragmas[out->n]))
             return otl_fail(err, OTL_EINTERNAL,

@@ -11,6 +11,7 @@
 #include "otlite/attrs.h"
 #include "rows.h"
 #include "schema.h"
+#include "wal_vfs.h"
 
 enum {
     PAGE_BYTES = 4096, /* SQLite's default, which our files are made with */
@@ -123,6 +124,9 @@ static enum otl_err open_by_opts(struct db *db, const struct store_opts *o, enum
     enum otl_err rc;
 
     store_dsn(&dsn, o);
+    /* Without it the writer works as well, only with more system calls. */
+    if (mode != DB_READ_ONLY && wal_vfs_name() != NULL)
+        buf_printf(&dsn, "&vfs=%s", wal_vfs_name());
     if (dsn.failed)
         rc = otl_fail(err, OTL_ENOMEM, "open telemetry.db: no memory");
     else
