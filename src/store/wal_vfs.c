@@ -26,8 +26,9 @@
 
 enum {
     FRAME_HEADER_BYTES = 24,
-    /* More than the frames of a request of a few thousand points. */
-    HELD_BYTES = 256 * 1024
+    /* The frames of a request of a few thousand points. SQLite's unix VFS takes one write only
+     * while its length fits in 17 bits. */
+    HELD_BYTES = 120 * 1024
 };
 
 struct wal_vfs {
