@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 
+#include "identity.h"
 #include "otlite/attrs.h"
 
 /* Ids are given out here, not by SQLite: an id of the mirror is never given a second time, whatever
@@ -30,6 +31,9 @@ static const char *const INSERT[CAT_TABLES] = {
     [CAT_SERIES] = "INSERT INTO series(id, metric_id, attributes, identity) VALUES (?, ?, ?, ?)",
     [CAT_BOUNDS] = "INSERT INTO histogram_bounds(id, bounds) VALUES (?, ?)",
 };
+static const char INSERT_SERIES[] =
+    "INSERT OR ROLLBACK INTO series(metric_id, attributes, identity)"
+    " SELECT metric_id, attributes, identity FROM series_source";
 static const char UPDATE_RESOURCE[] = "UPDATE resource SET schema_url = ?,"
                                       " dropped_attributes_count = ?, entity_refs = ? WHERE id = ?";
 static const char UPDATE_SCOPE[] = "UPDATE scope SET dropped_attributes_count = ? WHERE id = ?";
@@ -45,14 +49,18 @@ enum otl_err catalogue_open(struct catalogue *c, struct db *db, struct otl_error
         const char *sql;
         struct sqlite3_stmt **st;
     } updates[] = {
-        {UPDATE_RESOURCE, &c->update_resource},
-        {UPDATE_SCOPE, &c->update_scope},
-        {UPDATE_DESCRIPTION, &c->update_description},
+        {INSERT_SERIES, &c->insert_series},     {UPDATE_RESOURCE, &c->update_resource},
+        {UPDATE_SCOPE, &c->update_scope},       {UPDATE_DESCRIPTION, &c->update_description},
         {UPDATE_METADATA, &c->update_metadata},
     };
     enum otl_err rc = OTL_OK;
 
     c->db = db;
+    /* What is written here comes from enums, and each CHECK ... IN of table metric has SQLite build
+     * a table of the list for every row. */
+    rc = db_exec(db, "PRAGMA ignore_check_constraints = ON", err);
+    if (rc == OTL_OK)
+        rc = series_source_register(db, &c->source, err);
     for (int i = 0; i < CAT_TABLES && rc == OTL_OK; i++) {
         rc = db_prepare(db, LOAD[i], &c->load[i], err);
         if (rc == OTL_OK)
@@ -69,6 +77,7 @@ void catalogue_close(struct catalogue *c)
         (void)sqlite3_finalize(c->load[i]);
         (void)sqlite3_finalize(c->insert[i]);
     }
+    (void)sqlite3_finalize(c->insert_series);
     (void)sqlite3_finalize(c->update_resource);
     (void)sqlite3_finalize(c->update_scope);
     (void)sqlite3_finalize(c->update_description);
@@ -83,6 +92,7 @@ void catalogue_close(struct catalogue *c)
     free(c->series);
     buf_fini(&c->key);
     buf_fini(&c->text);
+    buf_fini(&c->source.text);
     *c = (struct catalogue){0};
 }
 
@@ -91,74 +101,9 @@ static enum otl_err no_memory(struct otl_error *err)
     return otl_fail(err, OTL_ENOMEM, "catalogue: no memory");
 }
 
-/* ---- keys ---- */
-
-static void key_part(struct buf *key, struct bytes part)
-{
-    uint64_t n = part.n;
-
-    buf_add(key, &n, sizeof(n));
-    buf_add_bytes(key, part);
-}
-
-static void scope_key(struct buf *key, struct bytes name, struct bytes version,
-                      struct bytes schema_url, struct bytes attributes)
-{
-    buf_reset(key);
-    key_part(key, name);
-    key_part(key, version);
-    key_part(key, schema_url);
-    buf_add_bytes(key, attributes);
-}
-
-/* The type comes first: catalogue_load reads it from there. */
-static void metric_key(struct buf *key, enum metric_type type, enum temporality temporality,
-                       bool is_monotonic, struct bytes name, struct bytes unit)
-{
-    buf_reset(key);
-    buf_add_char(key, (char)type);
-    buf_add_char(key, (char)temporality);
-    buf_add_char(key, is_monotonic ? 1 : 0);
-    key_part(key, name);
-    buf_add_bytes(key, unit);
-}
-
 static uint64_t resource_note(struct bytes schema_url, uint32_t dropped, struct bytes entity_refs)
 {
     return bytes_hash(entity_refs, bytes_hash(schema_url, dropped));
-}
-
-/* Take part, preceded by its length, off the front of key when it stands there. */
-static bool take_part(struct bytes *key, struct bytes part)
-{
-    uint64_t n;
-
-    if (key->n < sizeof(n) || key->n - sizeof(n) < part.n)
-        return false;
-    memcpy(&n, key->p, sizeof(n));
-    if (n != part.n || (part.n > 0 && memcmp(key->p + sizeof(n), part.p, part.n) != 0))
-        return false;
-    key->p += sizeof(n) + part.n;
-    key->n -= sizeof(n) + part.n;
-    return true;
-}
-
-/* What scope_key would make is key. */
-static bool is_scope_key(struct bytes key, const struct batch_scope *s)
-{
-    return take_part(&key, s->name) && take_part(&key, s->version) &&
-           take_part(&key, s->schema_url) && bytes_equal(key, s->attributes);
-}
-
-/* What metric_key would make is key. */
-static bool is_metric_key(struct bytes key, const struct batch_metric *m)
-{
-    if (key.n < 3 || key.p[0] != (uint8_t)m->type || key.p[1] != (uint8_t)m->temporality ||
-        key.p[2] != (m->is_monotonic ? 1 : 0))
-        return false;
-    key.p += 3;
-    key.n -= 3;
-    return take_part(&key, m->name) && bytes_equal(key, m->unit);
 }
 
 /* ---- transactions ---- */
@@ -221,6 +166,7 @@ void catalogue_rollback(struct catalogue *c)
     }
     for (int i = 0; i < CAT_DICTS; i++)
         dict_truncate(&c->dicts[i], c->mark[i]);
+    c->series_follow = false;
     set_mark(c);
 }
 
@@ -364,6 +310,7 @@ enum otl_err catalogue_load(struct catalogue *c, struct otl_error *err)
 {
     enum otl_err rc = OTL_OK;
 
+    c->series_follow = false;
     c->mark[CAT_NAMES] = 0; /* a name that gets one more metric is not to be undone */
     for (int i = 0; i < CAT_TABLES && rc == OTL_OK; i++) {
         struct sqlite3_stmt *st = c->load[i];
@@ -602,23 +549,53 @@ static enum otl_err find_metric(struct catalogue *c, int64_t scope_id, const str
     return mirror(c, CAT_METRIC, id, scope_id, buf_bytes(&c->key), note, out, err);
 }
 
+/* Into the mirror; insert_series writes the row. */
 static enum otl_err add_series(struct catalogue *c, int64_t metric_id, enum metric_type type,
                                struct bytes attributes, uint32_t *out, struct otl_error *err)
 {
-    struct sqlite3_stmt *st = c->insert[CAT_SERIES];
     union dict_note note = {.series = {INT64_MIN, point_kind_of(type)}};
     int64_t id = dict_last_id(&c->dicts[CAT_SERIES]) + 1;
-    enum otl_err rc;
+
+    return mirror(c, CAT_SERIES, id, metric_id, attributes, note, out, err);
+}
+
+/* The row of one series, with its id. */
+static enum otl_err insert_one_series(struct catalogue *c, uint32_t entry, struct otl_error *err)
+{
+    const struct dict_entry *e = catalogue_series(c, entry);
+    struct sqlite3_stmt *st = c->insert[CAT_SERIES];
     int b;
 
-    if (!json_text(&c->text, attributes))
+    if (!json_text(&c->text, dict_key(e)))
         return no_memory(err);
-    b = sqlite3_bind_int64(st, 1, id);
-    b |= sqlite3_bind_int64(st, 2, metric_id);
+    b = sqlite3_bind_int64(st, 1, e->id);
+    b |= sqlite3_bind_int64(st, 2, e->parent);
     b |= bind_text(st, 3, buf_bytes(&c->text));
-    b |= bind_blob(st, 4, attributes);
-    rc = run_bound(c, st, b, "insert a series", err);
-    return rc != OTL_OK ? rc : mirror(c, CAT_SERIES, id, metric_id, attributes, note, out, err);
+    b |= bind_blob(st, 4, dict_key(e));
+    return run_bound(c, st, b, "insert a series", err);
+}
+
+/* The rows of all series from entry first on. SQLite numbers them by itself where that gives the
+ * ids that they have; searching for each id would cost as much as the rest. */
+static enum otl_err insert_series(struct catalogue *c, uint32_t first, struct otl_error *err)
+{
+    const struct dict *d = &c->dicts[CAT_SERIES];
+    enum otl_err rc = OTL_OK;
+
+    if (first < d->n && !c->series_follow) {
+        rc = insert_one_series(c, first++, err);
+        c->series_follow = rc == OTL_OK;
+    }
+    if (rc != OTL_OK || first == d->n)
+        return rc;
+    c->source.series = d;
+    c->source.first = first;
+    c->source.n = d->n;
+    rc = db_run(c->db, c->insert_series, "insert series", err);
+    if (rc == OTL_OK && sqlite3_last_insert_rowid(c->db->sql) != dict_last_id(d))
+        rc = otl_fail(err, OTL_EINTERNAL, "insert series: row %lld came out as %lld",
+                      (long long)dict_last_id(d), (long long)sqlite3_last_insert_rowid(c->db->sql));
+    return rc;
 }
 
 enum otl_err catalogue_bounds(struct catalogue *c, const double *bounds, uint32_t n, int64_t *out,
@@ -781,5 +758,5 @@ enum otl_err catalogue_resolve(struct catalogue *c, int64_t project_id, struct b
             return rc;
     }
     count_conflicts(c, b);
-    return OTL_OK;
+    return insert_series(c, c->batch_mark, err);
 }

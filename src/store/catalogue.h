@@ -11,6 +11,7 @@
 #include "otlite/batch.h"
 #include "otlite/db.h"
 #include "rows.h"
+#include "series_source.h"
 
 /* A note as it was before the transaction changed it. */
 struct catalogue_undo {
@@ -46,6 +47,11 @@ struct catalogue {
     struct catalogue_time *times;
     size_t n_times, cap_times;
     struct sqlite3_stmt *load[CAT_TABLES], *insert[CAT_TABLES];
+    struct series_source source;
+    struct sqlite3_stmt *insert_series; /* all of source, with the ids after the greatest */
+    /* The greatest id in the table is that of the last series in memory. Not so when another
+     * process deleted the newest. */
+    bool series_follow;
     struct sqlite3_stmt *update_resource, *update_scope, *update_description, *update_metadata;
     struct buf key, text; /* scratch */
 

@@ -310,6 +310,26 @@ static void ids_go_on_after_another_process_deleted_the_newest_rows(void **state
     assert_int_equal(r[0].merged, 6);
 }
 
+static void series_ids_go_on_too(void **state)
+{
+    (void)state;
+    point(0, "a", T, 1);
+    point(0, "b", T, 2);
+    put_all(1);
+    fx_exec(dir, "DELETE FROM series WHERE id = 2; DELETE FROM number_point WHERE series_id = 2");
+    point(1, "c", T, 3);
+    point(1, "d", T, 4);
+    point(1, "e", T, 5);
+    requests[0].batch = &f[1]->b;
+    put_all(1);
+    assert_int_equal(q("SELECT group_concat(id || attributes, '') ="
+                       " '1{\"k\":\"a\"}3{\"k\":\"c\"}4{\"k\":\"d\"}5{\"k\":\"e\"}' FROM series"),
+                     1);
+    assert_int_equal(q("SELECT group_concat(series_id || ':' || value) = '1:1,3:3,4:4,5:5'"
+                       " FROM number_point"),
+                     1);
+}
+
 /* A batch whose points have all the same time, start and flags goes by another statement. */
 static void points_of_one_time_and_of_several_are_stored_alike(void **state)
 {
@@ -360,6 +380,7 @@ int main(void)
         CASE(one_that_fails_takes_all_back_and_each_alone_works),
         CASE(requests_without_points_are_none),
         CASE(ids_go_on_after_another_process_deleted_the_newest_rows),
+        CASE(series_ids_go_on_too),
         CASE(points_of_one_time_and_of_several_are_stored_alike),
     };
 
