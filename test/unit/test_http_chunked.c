@@ -99,6 +99,7 @@ static void sizes_are_bare_hex_digits_and_lines_end_in_cr_lf(void **state)
         "2\r\n{}\n0\r\n\r\n",
         "2\r\n{}}\r\n0\r\n\r\n", /* more data than said */
         "2\r\n{}0\r\n\r\n",
+        "2\r\n{}\r\r\n0\r\n\r\n",
         "2;a\nb\r\n{}\r\n", /* an extension with a line's end in it */
         "2;a\rb\r\n{}\r\n",
         "2;a\x01\r\n{}\r\n",

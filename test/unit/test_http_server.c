@@ -395,6 +395,21 @@ static void a_client_that_vanishes_leaves_the_body_to_its_handler(void **state)
     assert_int_equal(STATS_GET(replies_dropped), dropped + 1);
 }
 
+/* One edge may tell of the request and of the end behind it: the end must not be missed, or the
+ * connection would stay until its deadline. */
+static void an_end_that_comes_with_its_request_is_seen(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        int fd = dial();
+
+        say(fd, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nping");
+        assert_int_equal(shutdown(fd, SHUT_WR), 0);
+        assert_status(fd, "200", "ping");
+        assert_ended(fd);
+    }
+}
+
 static void a_slow_reader_holds_up_only_itself(void **state)
 {
     int fd = dial(), other = dial();
@@ -550,6 +565,7 @@ int main(void)
         T(bodies_of_every_size_come_through_whole),
         T(requests_wait_in_line_behind_one_that_is_held),
         T(a_client_that_vanishes_leaves_the_body_to_its_handler),
+        T(an_end_that_comes_with_its_request_is_seen),
         T(a_slow_reader_holds_up_only_itself),
         T(head_has_the_length_and_no_body),
         T(a_stopping_server_refuses_connections_and_ends_those_it_has),
