@@ -162,20 +162,21 @@ static void count_answer(struct load *l, const struct lane *lane, int64_t now_ns
         r->all_points += lane->points;
     if (measuring(l, now_ns)) {
         r->status[status]++;
+        if (status == 429 || status == 503)
+            histogram_add(&r->refused, now_ns - lane->sent_ns);
         r->partial += partial;
         r->requests += whole;
         r->points += whole ? lane->points : 0U;
         l->second.refused += refused;
+        /* Not by when it was due: under overload that may be long before the measured time. */
+        if (refused)
+            histogram_add(&r->refused, now_ns - lane->sent_ns);
         l->second.requests += whole;
         l->second.points += whole ? lane->points : 0U;
         l->second.failed += !whole && !refused;
     }
-    if (!measuring(l, lane->due_ns))
+    if (refused || !measuring(l, lane->due_ns))
         return;
-    if (refused) {
-        histogram_add(&r->refused, now_ns - lane->sent_ns);
-        return;
-    }
     histogram_add(&r->latency, now_ns - lane->due_ns);
     histogram_add(&l->second_latency, now_ns - lane->due_ns);
 }

@@ -55,7 +55,7 @@ struct load_result {
     uint64_t all_points;              /* in requests accepted in full, warm-up and end included */
     struct histogram latency; /* ns; of every request that was due in the time and answered, but for
                                  the refused ones */
-    struct histogram refused; /* ns; of those answered 429 or 503, from when they were sent */
+    struct histogram refused; /* ns; of the answers 429 and 503, from when they were sent */
     unsigned n_by_second;     /* filled of o->by_second; whole seconds only */
     double own_cpu_seconds;
     bool has_daemon_cpu;

@@ -106,9 +106,9 @@ struct target_load {
     int64_t warmup_ms; /* before it */
 };
 
-/* Drive the target, then count what it stored. *out_missing: points answered 200 that are not
- * there (rows that others store at the same time would hide them); -1 when the data directory is
- * not known. *out_wal_bytes as target_wal_bytes gives. */
+/* Make the series known, drive the target, then count what it stored. *out_missing: points answered
+ * 200 that are not there (rows that others store at the same time would hide them); -1 when the
+ * data directory is not known. *out_wal_bytes as target_wal_bytes gives. */
 enum otl_err target_drive(const struct target *t, const struct target_load *load,
                           struct load_result *out, int64_t *out_missing, int64_t *out_wal_bytes,
                           struct otl_error *err) OTL_MUSTCHECK;

@@ -114,80 +114,6 @@ int64_t target_wal_bytes(const struct target *t)
     return stat(path, &st) == 0 ? (int64_t)st.st_size : 0;
 }
 
-uint64_t load_attempts(const struct load_result *r)
-{
-    uint64_t n = r->lost;
-
-    for (int i = 0; i < LOAD_MAX_STATUS; i++)
-        n += r->status[i];
-    return n;
-}
-
-uint64_t load_errors(const struct load_result *r)
-{
-    return load_attempts(r) - r->requests;
-}
-
-/* Encode the requests and send them. */
-static enum otl_err drive(const struct target *t, const struct target_load *load,
-                          struct load_result *out, struct otl_error *err)
-{
-    const struct template_opts content = {
-        .host = t->url.host,
-        .path = t->url.path,
-        .headers = "",
-        .points = load->points,
-        .services = load->services,
-        .series = load->series,
-        .start_ns = clock_wall_ns(),
-    };
-    struct load_opts o = {
-        .url = &t->url,
-        .rate = load->rate / load->points,
-        .wait_ns = ANSWER_MS * NS_PER_MS,
-        .warmup_ns = load->warmup_ms * NS_PER_MS,
-        .duration_ns = load->duration_ms * NS_PER_MS,
-        .timeout_ns = ANSWER_MS * NS_PER_MS,
-        .pid = t->pid,
-    };
-    struct template_set set;
-    enum otl_err rc = template_set_init(&set, &content, err);
-
-    if (rc != OTL_OK)
-        return rc;
-    /* Each connection needs a request of its own. */
-    o.connections = load->connections < set.n ? load->connections : set.n;
-    rc = load_run(&o, &set, out, err);
-    template_set_fini(&set);
-    return rc;
-}
-
-enum otl_err target_drive(const struct target *t, const struct target_load *load,
-                          struct load_result *out, int64_t *out_missing, int64_t *out_wal_bytes,
-                          struct otl_error *err)
-{
-    bool countable = t->data[0] != '\0';
-    int64_t before = 0, after = 0;
-    enum otl_err rc = OTL_OK;
-
-    if (countable)
-        rc = target_stored(t, &before, err);
-    if (rc == OTL_OK)
-        rc = drive(t, load, out, err);
-    if (rc == OTL_OK && countable)
-        rc = target_stored(t, &after, err);
-    if (rc != OTL_OK)
-        return rc;
-    *out_wal_bytes = target_wal_bytes(t);
-    *out_missing = -1;
-    if (countable) {
-        int64_t accepted = (int64_t)out->all_points, stored = after - before;
-
-        *out_missing = stored < accepted ? accepted - stored : 0;
-    }
-    return OTL_OK;
-}
-
 static bool wait_for(int fd, short events, int64_t until_ns)
 {
     for (;;) {
@@ -238,4 +164,106 @@ void http_call(struct http_client *c, const struct http_url *url, struct bytes r
     *out_status = c->status;
     if (c->close_after)
         http_client_close(c);
+}
+
+uint64_t load_attempts(const struct load_result *r)
+{
+    uint64_t n = r->lost;
+
+    for (int i = 0; i < LOAD_MAX_STATUS; i++)
+        n += r->status[i];
+    return n;
+}
+
+uint64_t load_errors(const struct load_result *r)
+{
+    return load_attempts(r) - r->requests;
+}
+
+/* Send each request once, one after the other, so that all series are known before anything is
+ * measured: a series that is new costs rows in the catalogue and a commit in state.db. Returns the
+ * points that were taken. */
+static uint64_t prime(const struct target *t, struct template_set *set)
+{
+    struct http_client c;
+    uint64_t points = 0;
+
+    http_client_init(&c);
+    for (unsigned i = 0; i < set->n && !reference_interrupted(); i++) {
+        struct template *request = &set->templates[i];
+        int status;
+
+        http_call(&c, &t->url, template_next(request, clock_wall_ns()), ANSWER_MS * NS_PER_MS,
+                  &status);
+        if (status == 0)
+            break; /* nothing answers there, which load_run explains */
+        /* An answer with a body may say that points were rejected. */
+        if (status == 200 && c.body.n == 0)
+            points += request->n_fields;
+    }
+    http_client_fini(&c);
+    return points;
+}
+
+/* Encode the requests and send them. */
+static enum otl_err drive(const struct target *t, const struct target_load *load,
+                          struct load_result *out, struct otl_error *err)
+{
+    const struct template_opts content = {
+        .host = t->url.host,
+        .path = t->url.path,
+        .headers = "",
+        .points = load->points,
+        .services = load->services,
+        .series = load->series,
+        .start_ns = clock_wall_ns(),
+    };
+    struct load_opts o = {
+        .url = &t->url,
+        .rate = load->rate / load->points,
+        .wait_ns = ANSWER_MS * NS_PER_MS,
+        .warmup_ns = load->warmup_ms * NS_PER_MS,
+        .duration_ns = load->duration_ms * NS_PER_MS,
+        .timeout_ns = ANSWER_MS * NS_PER_MS,
+        .pid = t->pid,
+    };
+    struct template_set set;
+    uint64_t primed;
+    enum otl_err rc = template_set_init(&set, &content, err);
+
+    if (rc != OTL_OK)
+        return rc;
+    primed = prime(t, &set);
+    /* Each connection needs a request of its own. */
+    o.connections = load->connections < set.n ? load->connections : set.n;
+    rc = load_run(&o, &set, out, err);
+    out->all_points += primed;
+    template_set_fini(&set);
+    return rc;
+}
+
+enum otl_err target_drive(const struct target *t, const struct target_load *load,
+                          struct load_result *out, int64_t *out_missing, int64_t *out_wal_bytes,
+                          struct otl_error *err)
+{
+    bool countable = t->data[0] != '\0';
+    int64_t before = 0, after = 0;
+    enum otl_err rc = OTL_OK;
+
+    if (countable)
+        rc = target_stored(t, &before, err);
+    if (rc == OTL_OK)
+        rc = drive(t, load, out, err);
+    if (rc == OTL_OK && countable)
+        rc = target_stored(t, &after, err);
+    if (rc != OTL_OK)
+        return rc;
+    *out_wal_bytes = target_wal_bytes(t);
+    *out_missing = -1;
+    if (countable) {
+        int64_t accepted = (int64_t)out->all_points, stored = after - before;
+
+        *out_missing = stored < accepted ? accepted - stored : 0;
+    }
+    return OTL_OK;
 }
