@@ -180,29 +180,36 @@ uint64_t load_errors(const struct load_result *r)
     return load_attempts(r) - r->requests;
 }
 
-/* Send each request once, one after the other, so that all series are known before anything is
- * measured: a series that is new costs rows in the catalogue and a commit in state.db. Returns the
- * points that were taken. */
-static uint64_t prime(const struct target *t, struct template_set *set)
+/* Send every series once, all of a service in one request, so that they are known before anything
+ * is measured: a series that is new costs rows in the catalogue and a commit in state.db. */
+static enum otl_err prime(const struct target *t, const struct template_opts *content,
+                          uint64_t *out_points, struct otl_error *err)
 {
+    struct template_opts whole = *content;
+    struct template_set set;
     struct http_client c;
-    uint64_t points = 0;
+    enum otl_err rc;
 
+    whole.points = whole.series / whole.services;
+    rc = template_set_init(&set, &whole, err);
+    if (rc != OTL_OK)
+        return rc;
+    *out_points = 0;
     http_client_init(&c);
-    for (unsigned i = 0; i < set->n && !reference_interrupted(); i++) {
-        struct template *request = &set->templates[i];
+    for (unsigned i = 0; i < set.n && !reference_interrupted(); i++) {
         int status;
 
-        http_call(&c, &t->url, template_next(request, clock_wall_ns()), ANSWER_MS * NS_PER_MS,
-                  &status);
+        http_call(&c, &t->url, template_next(&set.templates[i], clock_wall_ns()),
+                  ANSWER_MS * NS_PER_MS, &status);
         if (status == 0)
             break; /* nothing answers there, which load_run explains */
         /* An answer with a body may say that points were rejected. */
         if (status == 200 && c.body.n == 0)
-            points += request->n_fields;
+            *out_points += whole.points;
     }
     http_client_fini(&c);
-    return points;
+    template_set_fini(&set);
+    return OTL_OK;
 }
 
 /* Encode the requests and send them. */
@@ -229,11 +236,12 @@ static enum otl_err drive(const struct target *t, const struct target_load *load
     };
     struct template_set set;
     uint64_t primed;
-    enum otl_err rc = template_set_init(&set, &content, err);
+    enum otl_err rc = prime(t, &content, &primed, err);
 
+    if (rc == OTL_OK)
+        rc = template_set_init(&set, &content, err);
     if (rc != OTL_OK)
         return rc;
-    primed = prime(t, &set);
     /* Each connection needs a request of its own. */
     o.connections = load->connections < set.n ? load->connections : set.n;
     rc = load_run(&o, &set, out, err);
