@@ -146,7 +146,7 @@ static enum otl_err overload_run(struct reference_run *run, struct otl_error *er
         {"refused_percent", "refused %", 1},
         {"refused_p50_ms", "refusal p50 ms", 2},
         {"refused_p99_ms", "refusal p99 ms", 2},
-        {"p99_ms", "all answers p99 ms", 2},
+        {"p99_ms", "accepted p99 ms", 2},
         {"failed", "lost or failed", 0},
         {"missing", "answered but missing", 0},
         {"daemon_cores", "daemon cores", 2},
