@@ -162,8 +162,6 @@ static void count_answer(struct load *l, const struct lane *lane, int64_t now_ns
         r->all_points += lane->points;
     if (measuring(l, now_ns)) {
         r->status[status]++;
-        if (status == 429 || status == 503)
-            histogram_add(&r->refused, now_ns - lane->sent_ns);
         r->partial += partial;
         r->requests += whole;
         r->points += whole ? lane->points : 0U;
