@@ -55,9 +55,18 @@ enum otl_err http_url_parse(const char *text, struct http_url *out, struct otl_e
     if (rc != 0)
         return otl_fail(err, OTL_ECONFIG, "--url: cannot resolve '%s' port '%s': %s", name, port,
                         gai_strerror(rc));
-    memcpy(&out->address, found->ai_addr, found->ai_addrlen);
-    out->address_n = found->ai_addrlen;
+    for (const struct addrinfo *a = found; a != NULL; a = a->ai_next) {
+        struct http_address *to = &out->addresses[out->n_addresses];
+
+        if (out->n_addresses == HTTP_MAX_ADDRESSES || a->ai_addrlen > sizeof(to->address))
+            break;
+        memcpy(&to->address, a->ai_addr, a->ai_addrlen);
+        to->n = a->ai_addrlen;
+        out->n_addresses++;
+    }
     freeaddrinfo(found);
+    out->address = out->addresses[0].address;
+    out->address_n = out->addresses[0].n;
     return OTL_OK;
 }
 

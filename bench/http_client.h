@@ -11,14 +11,21 @@
 #include "otlite/bytes.h"
 #include "otlite/err.h"
 
+enum { HTTP_MAX_ADDRESSES = 8 };
+
 struct http_url {
-    char host[256]; /* for the Host header, port included */
-    char path[512]; /* with the query; at least "/" */
-    struct sockaddr_storage address;
+    char host[256];                  /* for the Host header, port included */
+    char path[512];                  /* with the query; at least "/" */
+    struct sockaddr_storage address; /* where to connect; one of addresses */
     socklen_t address_n;
+    struct http_address {
+        struct sockaddr_storage address;
+        socklen_t n;
+    } addresses[HTTP_MAX_ADDRESSES]; /* all that the name resolves to, the preferred first */
+    unsigned n_addresses;
 };
 
-/* http://HOST[:PORT][/PATH], resolved. OTL_ECONFIG with what is wrong. */
+/* http://HOST[:PORT][/PATH], resolved; address is the first. OTL_ECONFIG with what is wrong. */
 enum otl_err http_url_parse(const char *text, struct http_url *out,
                             struct otl_error *err) OTL_MUSTCHECK;
 

@@ -34,6 +34,7 @@ struct lane {
 
 struct load {
     const struct load_opts *o;
+    struct http_url url; /* o->url with the address that takes connections */
     struct template_set *set;
     struct load_result *r;
     struct lane *lanes;
@@ -94,7 +95,7 @@ static bool lane_ready(struct load *l, struct lane *lane, int64_t now_ns)
         return false;
     if (lane->client.fd >= 0)
         return true;
-    if (!http_client_open(&lane->client, l->o->url)) {
+    if (!http_client_open(&lane->client, &l->url)) {
         lane->reopen_ns = now_ns + REOPEN_NS;
         return false;
     }
@@ -396,28 +397,48 @@ bool load_interrupted(void)
     return interrupted != 0;
 }
 
-/* Until a connection is taken, or wait_ns has passed. */
-static enum otl_err wait_for_endpoint(const struct load_opts *o, struct otl_error *err)
+/* 0 when the address takes a connection within the time, else what errno says. */
+static int try_address(const struct http_address *a, int64_t within_ns)
+{
+    int fd = socket(a->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const struct timeval limit = {.tv_sec = within_ns / NS_PER_S,
+                                  .tv_usec = within_ns % NS_PER_S / 1000 + 1};
+    int problem = 0;
+
+    if (fd < 0)
+        return errno;
+    /* connect heeds it, and then says EINPROGRESS. */
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) != 0 ||
+        connect(fd, (const struct sockaddr *)&a->address, a->n) != 0)
+        problem = errno == EINPROGRESS ? ETIMEDOUT : errno;
+    close(fd);
+    return problem;
+}
+
+/* Until an address of the name takes a connection, which becomes that of url, or wait_ns has
+ * passed. A name may well resolve to ::1 first while the daemon listens on 127.0.0.1 only. */
+static enum otl_err wait_for_endpoint(struct http_url *url, int64_t wait_ns, struct otl_error *err)
 {
     const struct timespec pause = {.tv_nsec = 20 * NS_PER_MS};
-    int64_t until_ns = clock_mono_ns() + o->wait_ns;
-    int problem;
+    const int64_t least_ns = NS_PER_S; /* for a far machine to answer at all */
+    int64_t until_ns = clock_mono_ns() + wait_ns;
+    int problem = 0;
 
     for (;;) {
-        int fd = socket(o->url->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        for (unsigned i = 0; i < url->n_addresses; i++) {
+            int64_t left_ns = until_ns - clock_mono_ns();
 
-        if (fd < 0)
-            return otl_fail(err, OTL_ESYSTEM, "no socket: %s", strerror(errno));
-        problem = 0;
-        if (connect(fd, (const struct sockaddr *)&o->url->address, o->url->address_n) != 0)
-            problem = errno;
-        close(fd);
-        if (problem == 0)
-            return OTL_OK;
+            problem = try_address(&url->addresses[i], left_ns > least_ns ? left_ns : least_ns);
+            if (problem == 0) {
+                url->address = url->addresses[i].address;
+                url->address_n = url->addresses[i].n;
+                return OTL_OK;
+            }
+        }
         if (clock_mono_ns() >= until_ns || interrupted)
             return otl_fail(err, OTL_EIO,
-                            "%s takes no connection (%s); is the daemon running there?",
-                            o->url->host, strerror(problem));
+                            "%s takes no connection (%s); is the daemon running there?", url->host,
+                            strerror(problem));
         nanosleep(&pause, NULL);
     }
 }
@@ -425,7 +446,7 @@ static enum otl_err wait_for_endpoint(const struct load_opts *o, struct otl_erro
 enum otl_err load_run(const struct load_opts *o, struct template_set *set, struct load_result *out,
                       struct otl_error *err)
 {
-    struct load l = {.o = o, .set = set, .r = out, .epoll_fd = -1};
+    struct load l = {.o = o, .url = *o->url, .set = set, .r = out, .epoll_fd = -1};
     struct sigaction sa = {.sa_handler = on_interrupt}, old;
     enum otl_err rc;
 
@@ -437,7 +458,7 @@ enum otl_err load_run(const struct load_opts *o, struct template_set *set, struc
                         o->connections, set->n);
     if (sigaction(SIGINT, &sa, &old) != 0)
         return otl_fail(err, OTL_ESYSTEM, "sigaction: %s", strerror(errno));
-    rc = wait_for_endpoint(o, err);
+    rc = wait_for_endpoint(&l.url, o->wait_ns, err);
     if (rc == OTL_OK) {
         l.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
         l.lanes = calloc(o->connections, sizeof(*l.lanes));
