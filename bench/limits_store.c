@@ -10,6 +10,7 @@
 #include "otlite/db.h"
 #include "store/batch_source.h"
 #include "store/catalogue.h"
+#include "store/wal_vfs.h"
 
 enum { BUSY_MS = 5000 };
 
@@ -62,6 +63,8 @@ static enum otl_err bare_open(struct bare *b, enum durability durability, struct
     store_free(store);
     if (rc == OTL_OK) {
         store_dsn(&dsn, &opts);
+        if (wal_vfs_name() != NULL)
+            buf_printf(&dsn, "&vfs=%s", wal_vfs_name());
         if (dsn.failed)
             rc = otl_fail(err, OTL_ENOMEM, "no memory");
         else
