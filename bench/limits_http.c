@@ -13,26 +13,28 @@ enum { WAIT_MS = 5000, TIMEOUT_MS = 10000, PRIME_MS = 250, PRIMES = 5 };
 
 #define MAX_NS (60 * NS_PER_S)
 
-/* New series cost a commit of state.db a request, which is not what is measured. So send until all
- * have been there twice within one run, each run twice as long as the one before; where even the
- * last is not enough, the disk is what bounds the daemon anyway. */
-static enum otl_err prime(struct load_opts load, struct template_set *requests,
-                          uint64_t *out_accepted, struct otl_error *err)
+/* New series cost a commit of state.db a request, which is not what is measured. So send all twice
+ * before, a service a request, each run twice as long as the one before; where even the last is not
+ * enough, the disk is what bounds the daemon anyway. */
+static enum otl_err prime(struct load_opts load, uint64_t *out_accepted, struct otl_error *err)
 {
+    struct template_set requests;
     struct load_result result;
-    enum otl_err rc;
+    enum otl_err rc =
+        limits_requests(LIMITS_SERIES / LIMITS_SERVICES, false, false, &requests, err);
 
     load.warmup_ns = 0;
     load.duration_ns = PRIME_MS * NS_PER_MS;
-    for (int i = 0; i < PRIMES; i++, load.duration_ns *= 2) {
-        rc = load_run(&load, requests, &result, err);
+    for (int i = 0; i < PRIMES && rc == OTL_OK; i++, load.duration_ns *= 2) {
+        rc = load_run(&load, &requests, &result, err);
         if (rc != OTL_OK)
-            return rc;
+            break;
         *out_accepted += result.all_points;
         if (result.all_points >= UINT64_C(2) * LIMITS_SERIES)
             break;
     }
-    return OTL_OK;
+    template_set_fini(&requests);
+    return rc;
 }
 
 /* Send to url as fast as answers come. *out_accepted: all points answered 200. */
@@ -58,7 +60,7 @@ static enum otl_err drive(const struct limits_opts *o, const char *url_text, pid
     if (rc != OTL_OK)
         return rc;
     load.connections = requests.n < LIMITS_CONNECTIONS ? requests.n : LIMITS_CONNECTIONS;
-    rc = prime(load, &requests, out_accepted, err);
+    rc = prime(load, out_accepted, err);
     /* Longer where one answer takes longer than the time: a disk may be that slow. */
     for (; rc == OTL_OK && result.points == 0 && load.duration_ns < MAX_NS; load.duration_ns *= 2) {
         rc = load_run(&load, &requests, &result, err);

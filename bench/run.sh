@@ -27,7 +27,8 @@ duration=${DURATION:-3s}
 parts=${PARTS:-limits cases durability series memory reference}
 otlite=$b/otlite
 bench=$b/otlite-bench
-series=10000
+series=10000 # as `otlite-bench load` has them without options
+services=10
 
 case $form in
 short | full) ;;
@@ -118,13 +119,14 @@ calculate() { # EXPRESSION with NAME=VALUE...: empty when a value is
     awk "${assignments[@]}" "BEGIN { printf \"%.6g\", $text }"
 }
 
-# New series cost more than points of known ones, and that is a case of its own. So send until all
-# have been there twice within one run, each run twice as long. Adds to `accepted`.
+# New series cost more than points of known ones, and that is a case of its own. So send all twice before, a
+# service a request, each run twice as long as the one before. Sets `accepted`.
 prime() { # ARGUMENT...
     local ms=250 got
     accepted=0
     for _ in 1 2 3 4 5; do
-        load "$dir/prime" "$@" --rate max --warmup 0 --duration "${ms}ms"
+        load "$dir/prime" "$@" --points-per-request $((series / services)) --rate max --warmup 0 \
+            --duration "${ms}ms"
         got=$(field points_accepted "$dir/prime")
         accepted=$((accepted + got))
         [ "$got" -lt $((2 * series)) ] || break
