@@ -160,7 +160,7 @@ static void log_axis(struct axis *a, double lo, double hi)
     int marks = to - from <= 3 ? 3 : 1, skip = (int)(to - from) / 12 + 1;
 
     a->lo = from;
-    a->hi = INFINITY;
+    a->hi = HUGE_VAL;
     for (int i = 0; a->n < MAX_TICKS && isinf(a->hi); i++) {
         double at = within[i % marks] * pow(10, from + i / marks * skip);
 

@@ -104,7 +104,7 @@ static void format_number(char *out, size_t n, double v, int decimals)
     out[0] = '\0';
     if (isnan(v))
         return;
-    snprintf(plain, sizeof(plain), "%.*f", decimals, fabs(v) < 1e40 ? v : copysign(INFINITY, v));
+    snprintf(plain, sizeof(plain), "%.*f", decimals, fabs(v) < 1e40 ? v : copysign(HUGE_VAL, v));
     if (*p == '-')
         out[at++] = *p++;
     digits = strspn(p, "0123456789");
@@ -244,7 +244,7 @@ static struct cell *new_cell(struct result *r)
         r->cells = p;
         r->cells_cap = cap;
     }
-    r->cells[r->n_cells] = (struct cell){.number = NAN};
+    r->cells[r->n_cells] = (struct cell){.number = (double)NAN};
     return &r->cells[r->n_cells++];
 }
 

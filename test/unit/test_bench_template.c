@@ -215,6 +215,8 @@ static void check_all_types(const struct batch *b, int64_t time)
     const struct histogram_point *h = &b->histograms[1];
     const struct exponential_histogram_point *x = &b->exponentials[2];
     const struct summary_point *s = &b->summaries[9];
+    /* 22 * 0x9e3779b97f4a7c15 modulo 2^64 */
+    static const uint8_t trace[] = {0x98, 0xc4, 0x75, 0xf0, 0xf0, 0x66, 0xa9, 0xce};
     const int64_t base = 1000000000;
     int64_t total = 0;
 
@@ -239,6 +241,7 @@ static void check_all_types(const struct batch *b, int64_t time)
     assert_true(b->numbers[21].value.u.i == TEMPLATE_FIRST_VALUE + 21 + 33 + 46);
     check_exemplar(b, &b->numbers[21].p, time, UINT64_C(21) << 40 | 2);
     assert_int_equal(b->exemplars[b->numbers[21].p.first_exemplar].value.kind, VALUE_INT);
+    assert_memory_equal(b->exemplars[b->numbers[21].p.first_exemplar].trace_id, trace, 8);
 
     assert_int_equal(h->n_counts, 16);
     assert_int_equal(h->n_bounds, 15);
