@@ -9,8 +9,8 @@
  *    of its own, except with durability FULL: there those that wait together share one, so that
  *    they share its sync; when that one fails, each gets its own after all.
  * I5 The bytes and the number of waiting jobs never pass their limits, except that one job alone
- *    may be larger than the queue: refused, it would be sent again for ever. The few that the
- *    writer has taken to work on do not wait any more.
+ *    may be larger than the queue: refused, it would be sent again for ever. A job waits until the
+ *    writer begins with it.
  * I6 Stopping: new jobs are refused, then the waiting ones are finished, then the log is moved into
  *    the file, then the database is closed.
  * I7 The catalogue in memory holds committed ids only (store.c undoes it with the transaction).
@@ -20,6 +20,7 @@
 #include "otlite/writer.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -56,9 +57,12 @@ struct writer {
     pthread_mutex_t mu;  /* guards from here to stopping */
     pthread_cond_t wake; /* todo has a job, or stopping */
     struct write_job *head, *tail;
-    size_t queued_bytes, queued_jobs; /* of the list */
-    bool idle;                        /* the writer waits, and nobody has woken it yet */
+    bool idle; /* the writer waits, and nobody has woken it yet */
     bool stopping;
+
+    /* Of the jobs that wait, in the list or taken. Grow under mu, so that a limit that was looked
+     * at holds, and shrink without it. */
+    atomic_size_t queued_bytes, queued_jobs;
 
     /* The writer thread's own. */
     struct store *store;
@@ -76,18 +80,21 @@ enum otl_err writer_submit(struct writer *w, struct write_job *job, struct otl_e
 {
     enum otl_err rc = OTL_OK;
     bool wake = false;
+    size_t waiting_jobs, waiting_bytes;
 
     job->next = NULL;
     job->submitted_ns = clock_mono_ns();
     (void)pthread_mutex_lock(&w->mu);
+    waiting_jobs = w->queued_jobs;
+    waiting_bytes = w->queued_bytes;
     if (w->stopping) {
         rc = otl_fail(err, OTL_ESTOPPING, "the daemon is stopping; send again in a moment");
-    } else if (w->queued_jobs >= w->opts.max_queue_jobs ||
-               (w->queued_bytes > 0 && (w->queued_bytes >= w->opts.max_queue_bytes ||
-                                        job->bytes > w->opts.max_queue_bytes - w->queued_bytes))) {
+    } else if (waiting_jobs >= w->opts.max_queue_jobs ||
+               (waiting_bytes > 0 && (waiting_bytes >= w->opts.max_queue_bytes ||
+                                      job->bytes > w->opts.max_queue_bytes - waiting_bytes))) {
         rc = otl_fail(err, OTL_EBUSY,
                       "the writer's queue is full (%zu requests, %zu bytes); send again later",
-                      w->queued_jobs, w->queued_bytes);
+                      waiting_jobs, waiting_bytes);
     } else {
         if (w->tail == NULL)
             w->head = job;
@@ -96,8 +103,8 @@ enum otl_err writer_submit(struct writer *w, struct write_job *job, struct otl_e
         w->tail = job;
         w->queued_jobs++;
         w->queued_bytes += job->bytes;
-        STATS_SET(queue_jobs, (int64_t)w->queued_jobs);
-        STATS_SET(queue_bytes, (int64_t)w->queued_bytes);
+        STATS_ADD(queue_jobs, 1);
+        STATS_ADD(queue_bytes, (int64_t)job->bytes);
         wake = w->idle;
         w->idle = false;
     }
@@ -114,9 +121,16 @@ static void take_first(struct writer *w)
     w->head = job->next;
     if (w->head == NULL)
         w->tail = NULL;
+    w->taken[w->n_taken++] = job;
+}
+
+/* The writer begins with a job. */
+static void leave_queue(struct writer *w, const struct write_job *job)
+{
     w->queued_jobs--;
     w->queued_bytes -= job->bytes;
-    w->taken[w->n_taken++] = job;
+    STATS_SUB(queue_jobs, 1);
+    STATS_SUB(queue_bytes, (int64_t)job->bytes);
 }
 
 static uint64_t points_of(const struct write_job *job)
@@ -149,8 +163,6 @@ static void take_jobs(struct writer *w, bool *end)
             break;
         take_first(w);
     }
-    STATS_SET(queue_jobs, (int64_t)w->queued_jobs);
-    STATS_SET(queue_bytes, (int64_t)w->queued_bytes);
     *end = w->n_taken == 0 && w->stopping;
     (void)pthread_mutex_unlock(&w->mu);
 }
@@ -172,6 +184,7 @@ static int64_t busy_ms(const struct writer *w, const struct write_job *job)
 /* What comes before the telemetry transaction of a job. */
 static enum otl_err prepare_job(struct writer *w, struct write_job *job)
 {
+    leave_queue(w, job);
     job->err = (struct otl_error){0};
     job->result = (struct store_result){0};
     if (time_left_ms(w, job) < 0)

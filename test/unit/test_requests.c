@@ -310,6 +310,43 @@ static void ids_go_on_after_another_process_deleted_the_newest_rows(void **state
     assert_int_equal(r[0].merged, 6);
 }
 
+/* A row that was inserted with its id to begin with, and then rolled back, begins nothing. */
+static void ids_go_on_after_a_failure_too(void **state)
+{
+    (void)state;
+    point(0, "a", T, 1);
+    point(0, "a", T + 1, 2);
+    put_all(1);
+    forbid_a_value();
+    fx_exec(dir, "DELETE FROM number_point WHERE id = 2");
+    point(1, "b", T + 2, 3);
+    point(1, "b", T + 3, FORBIDDEN);
+    assert_int_equal(store_requests(s, requests + 1, 1, 1000, &err), OTL_EDB);
+    f[1]->b.numbers[1].value.u.i = 4;
+    requests[0] = requests[1];
+    put_all(1);
+    assert_int_equal(q("SELECT group_concat(id) = '1,3,4' FROM number_point"), 1);
+}
+
+/* The rows of a failed transaction leave the index of their segment, which has 8,192 slots. */
+static void many_failures_leave_the_index_as_it_was(void **state)
+{
+    (void)state;
+    point(0, "a", T, 1);
+    put_all(1);
+    forbid_a_value();
+    fx_reset(f[0]);
+    for (int i = 0; i < 400; i++)
+        point(0, "a", T + 1 + i, i);
+    point(1, "b", T, FORBIDDEN);
+    for (int i = 0; i < 30; i++)
+        assert_int_equal(store_requests(s, requests, 2, 1000, &err), OTL_EDB);
+    put_all(1);
+    assert_int_equal(r[0].stored, 400);
+    put_all(1);
+    assert_int_equal(r[0].merged, 400);
+}
+
 static void series_ids_go_on_too(void **state)
 {
     (void)state;
@@ -351,7 +388,6 @@ static void points_of_one_time_and_of_several_are_stored_alike(void **state)
         if (k == 4) {
             f[0]->b.numbers[1].p.start_time = T - 100;
             f[0]->b.numbers[2].p.flags = 0;
-            f[0]->b.numbers[2].p.time = T + 60;
         }
         put_all(1);
         assert_int_equal(r[0].stored, 3);
@@ -380,6 +416,8 @@ int main(void)
         CASE(one_that_fails_takes_all_back_and_each_alone_works),
         CASE(requests_without_points_are_none),
         CASE(ids_go_on_after_another_process_deleted_the_newest_rows),
+        CASE(ids_go_on_after_a_failure_too),
+        CASE(many_failures_leave_the_index_as_it_was),
         CASE(series_ids_go_on_too),
         CASE(points_of_one_time_and_of_several_are_stored_alike),
     };
