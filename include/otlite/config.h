@@ -70,6 +70,9 @@
       "Read snake_case keys in JSON as well; OTLP/JSON has lowerCamelCase only")                   \
     X(SIZE, otlp_decode_memory, "otlp.decode_memory", "1G", "16M", "1T",                           \
       "Memory of all requests being decoded or queued; 503 beyond")                                \
+    X(SIZE, otlp_known_bytes, "otlp.known_bytes", "64M", "0", "1T",                                \
+      "Memory, of all loops together, for recognising series by the bytes they were sent as, which " \
+      "spares decoding them again; 0 decodes every request in full")                               \
     X(SIZE, queue_max_bytes, "queue.max_bytes", "256M", "1M", "1T",                                \
       "Decoded bytes waiting for the writer; 503 beyond")                                          \
     X(INT, queue_max_requests, "queue.max_requests", "10000", "1", "1000000",                      \

@@ -102,5 +102,8 @@ bool http_encoding(const struct http_exchange *x, enum encoding *out);
 
 /* Finished jobs come back here; drained on the loop's thread. */
 struct handoff *http_loop_handoff(struct http_loop *l);
+/* Which of the server's loops it is, from 0, and how many there are. */
+unsigned http_loop_index(const struct http_loop *l);
+unsigned http_loop_count(const struct http_loop *l);
 
 #endif

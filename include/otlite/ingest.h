@@ -18,6 +18,7 @@ struct ingest_opts {
     size_t max_body_bytes;     /* as sent and after decompression (H-50) */
     size_t max_inflight_bytes; /* of all requests being handled; 503 beyond */
     size_t max_decode_bytes;   /* decoded size of one request, at most */
+    size_t known_bytes;        /* caches of known series, of all loops together; 0: none */
 };
 
 /* NULL when there is no memory. */

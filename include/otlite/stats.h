@@ -21,6 +21,8 @@
     X(exemplars_stored, "exemplars_stored_total", "Exemplars committed")                          \
     X(bytes_received, "request_bytes_total", "Body bytes received, as sent")                      \
     X(bytes_decoded, "request_decoded_bytes_total", "Body bytes after decompression")             \
+    X(known_hits, "known_requests_total", "Protobuf requests decoded the short way, all series known") \
+    X(known_misses, "unknown_requests_total", "Protobuf requests decoded in full")                \
     X(connections_accepted, "connections_accepted_total", "TCP connections accepted")             \
     X(connections_timed_out, "connections_timed_out_total",                                       \
       "Connections ended by the idle or the request deadline")                                    \

@@ -274,6 +274,7 @@ static enum otl_err start_http(struct daemon *d, struct otl_error *err)
         .max_body_bytes = (size_t)c->http_max_body,
         .max_inflight_bytes = (size_t)c->http_max_inflight,
         .max_decode_bytes = (size_t)c->otlp_decode_memory,
+        .known_bytes = (size_t)c->otlp_known_bytes,
     };
     struct http_opts o = {
         .listen = (const char *const *)c->listen,

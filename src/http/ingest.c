@@ -8,7 +8,9 @@
  * I2  Each job's done runs exactly once, on the loop of its exchange.
  * I3  While QUEUED only the writer touches job, batch and arena; the loop may lose the client
  *     meanwhile, which touches the exchange alone.
- * The body, the inflated copy and the arena live until REPLIED, since the batch borrows them. */
+ * I4  What a loop keeps for its requests (the pool, the cache of known series) only that loop
+ * touches. The body, the inflated copy, the arena and what is held of the cache live until REPLIED,
+ * since the batch borrows them. In steady state a request allocates nothing. */
 #include "otlite/ingest.h"
 
 #include <pthread.h>
@@ -17,13 +19,18 @@
 #include <strings.h>
 
 #include "otlite/clock.h"
+#include "otlite/known.h"
 #include "otlite/log.h"
 #include "otlite/reply.h"
 #include "otlite/stats.h"
 
-/* Requests kept for reuse, the largest inflate buffer that one of them keeps, and how much of a
- * name goes into a log line. */
+/* Requests that a loop keeps for reuse, the largest inflate buffer that one of them keeps, and how
+ * much of a name goes into a log line. */
 enum { POOL_MAX = 64, KEEP_INFLATED = 4 * 1024 * 1024, MAX_LOGGED_NAME = 128 };
+
+/* Loops with a pool and a cache of their own; http.loops is 256 at most. On a machine with more
+ * cores and no setting, the loops beyond have neither. */
+enum { MAX_LOOPS = 256 };
 
 /* Senders whose rejections were logged lately: "once per reason and sender" in bounded memory. */
 enum { SEEN_SLOTS = 1024 };
@@ -32,11 +39,14 @@ enum { SEEN_SLOTS = 1024 };
 struct ingest_request {
     struct ingest_request *next; /* pool */
     struct ingest *ingest;
+    struct ingest_loop *loop; /* the exchange's; NULL beyond MAX_LOOPS */
     struct http_exchange *x;
     struct write_job job;
     struct arena arena;
-    struct buf inflated;
+    struct buf inflated; /* the decompressed body, or a copy that outlives the exchange */
+    struct buf reply;
     struct batch batch;
+    struct known_hold *hold; /* of the loop's cache, while the batch borrows from it */
     enum encoding encoding;
     size_t inflight; /* what this request added to the gauge */
 };
@@ -46,20 +56,26 @@ struct seen {
     int64_t at_ns;
 };
 
+struct ingest_loop {
+    _Alignas(64) struct ingest_request *pool; /* a cache line of its own: see I4 */
+    unsigned pool_n;
+    struct known *known; /* made with the first request that can use it */
+};
+
 struct ingest {
+    struct ingest_loop loops[MAX_LOOPS];
     struct ingest_opts opts;
     pthread_mutex_t mu; /* guards what follows */
-    struct ingest_request *pool;
-    unsigned pool_n;
     struct seen seen[SEEN_SLOTS];
 };
 
 struct ingest *ingest_new(const struct ingest_opts *o)
 {
-    struct ingest *g = calloc(1, sizeof(*g));
+    struct ingest *g = aligned_alloc(_Alignof(struct ingest), sizeof(*g));
 
     if (g == NULL)
         return NULL;
+    memset(g, 0, sizeof(*g));
     g->opts = *o;
     if (pthread_mutex_init(&g->mu, NULL) != 0) {
         free(g);
@@ -72,6 +88,7 @@ static void request_free(struct ingest_request *r)
 {
     arena_fini(&r->arena);
     buf_fini(&r->inflated);
+    buf_fini(&r->reply);
     free(r);
 }
 
@@ -79,55 +96,75 @@ void ingest_free(struct ingest *g)
 {
     if (g == NULL)
         return;
-    while (g->pool != NULL) {
-        struct ingest_request *r = g->pool;
+    for (unsigned i = 0; i < MAX_LOOPS; i++) {
+        struct ingest_loop *l = &g->loops[i];
 
-        g->pool = r->next;
-        request_free(r);
+        while (l->pool != NULL) {
+            struct ingest_request *r = l->pool;
+
+            l->pool = r->next;
+            request_free(r);
+        }
+        known_free(l->known);
     }
     (void)pthread_mutex_destroy(&g->mu);
     free(g);
 }
 
-static struct ingest_request *request_take(struct ingest *g)
+static struct ingest_request *request_take(struct ingest *g, struct http_exchange *x)
 {
-    struct ingest_request *r;
+    unsigned i = http_loop_index(http_exchange_loop(x));
+    struct ingest_loop *l = i < MAX_LOOPS ? &g->loops[i] : NULL;
+    struct ingest_request *r = NULL;
 
-    (void)pthread_mutex_lock(&g->mu);
-    r = g->pool;
-    if (r != NULL) {
-        g->pool = r->next;
-        g->pool_n--;
-    }
-    (void)pthread_mutex_unlock(&g->mu);
-    if (r == NULL)
+    if (l != NULL && l->pool != NULL) {
+        r = l->pool;
+        l->pool = r->next;
+        l->pool_n--;
+    } else {
         r = calloc(1, sizeof(*r));
-    if (r != NULL)
+    }
+    if (r != NULL) {
         r->ingest = g;
+        r->loop = l;
+        r->x = x;
+    }
     return r;
 }
 
 static void request_give(struct ingest_request *r)
 {
-    struct ingest *g = r->ingest;
-    bool keep;
+    struct ingest_loop *l = r->loop;
 
     STATS_SUB(inflight_bytes, (int64_t)r->inflight);
     r->inflight = 0;
+    if (r->hold != NULL)
+        known_release(l->known, r->hold);
+    r->hold = NULL;
     arena_reset(&r->arena, 0);
     if (r->inflated.cap > KEEP_INFLATED)
         buf_fini(&r->inflated);
+    buf_reset(&r->inflated);
     r->x = NULL;
-    (void)pthread_mutex_lock(&g->mu);
-    keep = g->pool_n < POOL_MAX;
-    if (keep) {
-        r->next = g->pool;
-        g->pool = r;
-        g->pool_n++;
-    }
-    (void)pthread_mutex_unlock(&g->mu);
-    if (!keep)
+    if (l == NULL || l->pool_n >= POOL_MAX) {
         request_free(r);
+        return;
+    }
+    r->next = l->pool;
+    l->pool = r;
+    l->pool_n++;
+}
+
+/* The cache of the request's loop, or NULL. */
+static struct known *known_of(const struct ingest_request *r)
+{
+    size_t bytes = r->ingest->opts.known_bytes;
+
+    if (r->loop == NULL || r->encoding != ENCODING_PROTOBUF || bytes == 0)
+        return NULL;
+    if (r->loop->known == NULL)
+        r->loop->known = known_new(bytes / http_loop_count(http_exchange_loop(r->x)));
+    return r->loop->known;
 }
 
 /* True when a sender's rejections for this reason were not logged within the last hour. */
@@ -173,13 +210,31 @@ static void account(struct ingest_request *r)
     }
 }
 
+/* Whether the answered batch holds something for the cache. Its body then outlives the exchange. */
+static bool keep_to_learn(struct ingest_request *r)
+{
+    const struct batch *b = &r->batch;
+    uint32_t i = 0;
+
+    if (r->hold != NULL || known_of(r) == NULL)
+        return false;
+    while (i < b->n_series && b->series[i].number == 0)
+        i++;
+    if (i == b->n_series)
+        return false;
+    if (r->inflated.n == 0)
+        buf_add_bytes(&r->inflated, http_body(r->x));
+    return !r->inflated.failed;
+}
+
 static void finish_ok(struct ingest_request *r)
 {
-    struct buf body = {0};
+    bool learn = keep_to_learn(r);
 
     account(r);
-    reply_success(r->encoding, &r->batch, &body);
-    if (body.failed) {
+    buf_reset(&r->reply);
+    reply_success(r->encoding, &r->batch, &r->reply);
+    if (r->reply.failed) {
         /* Stored, but there is no memory to say what was rejected: a retryable answer would be
          * merged as a resend, a bare 200 would hide the rejections. */
         struct otl_error err;
@@ -187,9 +242,14 @@ static void finish_ok(struct ingest_request *r)
         (void)otl_fail(&err, OTL_ENOMEM, "no memory for the answer; send again");
         http_reply_error(r->x, r->encoding, &err);
     } else {
-        http_reply(r->x, 200, reply_content_type(r->encoding), buf_bytes(&body));
+        http_reply(r->x, 200, reply_content_type(r->encoding), buf_bytes(&r->reply));
     }
-    buf_fini(&body);
+    r->x = NULL;
+    /* After the answer, so that the sender does not wait. The batch still stands: protobuf-c has
+     * copied all its texts into the arena. */
+    if (learn)
+        known_learn(r->loop->known, r->job.project_id, buf_bytes(&r->inflated),
+                    &r->ingest->opts.limits, &r->batch);
     request_give(r);
 }
 
@@ -301,10 +361,27 @@ static enum otl_err admit(struct ingest_request *r, enum coding *coding, struct 
     return OTL_OK;
 }
 
+/* The short way, when all of the request's series are known. */
+static bool decode_known(struct ingest_request *r, struct bytes body, int64_t now_ns)
+{
+    struct known *k = known_of(r);
+
+    if (k == NULL)
+        return false;
+    if (known_decode(k, r->job.project_id, body, &r->ingest->opts.limits, now_ns, &r->arena,
+                     &r->batch, &r->hold)) {
+        STATS_ADD(known_hits, 1);
+        return true;
+    }
+    STATS_ADD(known_misses, 1);
+    return false;
+}
+
 static enum otl_err decode(struct ingest_request *r, enum coding coding, struct otl_error *err)
 {
     struct ingest *g = r->ingest;
     struct bytes body = http_body(r->x);
+    int64_t now_ns = clock_wall_ns();
 
     STATS_ADD(bytes_received, body.n);
     if (coding != CODING_IDENTITY) {
@@ -319,14 +396,16 @@ static enum otl_err decode(struct ingest_request *r, enum coding coding, struct 
     }
     STATS_ADD(bytes_decoded, body.n);
     arena_reset(&r->arena, decode_budget(g, body.n));
-    return decode_body(r->encoding, body, &g->opts.limits, clock_wall_ns(), &r->arena, &r->batch,
-                       err);
+    if (decode_known(r, body, now_ns))
+        return OTL_OK;
+    arena_reset(&r->arena, decode_budget(g, body.n));
+    return decode_body(r->encoding, body, &g->opts.limits, now_ns, &r->arena, &r->batch, err);
 }
 
 void ingest_handle(struct http_exchange *x, void *arg)
 {
     struct ingest *g = arg;
-    struct ingest_request *r = request_take(g);
+    struct ingest_request *r = request_take(g, x);
     enum coding coding = CODING_IDENTITY;
     struct otl_error err;
     enum otl_err rc;
@@ -336,7 +415,6 @@ void ingest_handle(struct http_exchange *x, void *arg)
         http_reply_error(x, ENCODING_JSON, &err);
         return;
     }
-    r->x = x;
     r->encoding = ENCODING_JSON; /* until the request says otherwise */
     (void)http_encoding(x, &r->encoding);
     memset(&r->job, 0, sizeof(r->job));

@@ -344,3 +344,13 @@ struct handoff *http_loop_handoff(struct http_loop *l)
 {
     return &l->handoff;
 }
+
+unsigned http_loop_index(const struct http_loop *l)
+{
+    return l->index;
+}
+
+unsigned http_loop_count(const struct http_loop *l)
+{
+    return l->server->n_loops;
+}

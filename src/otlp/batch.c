@@ -613,13 +613,6 @@ static bool add_request(struct builder *k, const otlp_request *q)
     return true;
 }
 
-static int64_t latest_time(const struct decode_limits *lim, int64_t now_ns)
-{
-    if (lim->future_slack_ns <= 0 || now_ns > INT64_MAX - lim->future_slack_ns)
-        return INT64_MAX;
-    return now_ns + lim->future_slack_ns;
-}
-
 static enum otl_err no_room(const struct arena *a, struct otl_error *err)
 {
     if (a->over_budget)
@@ -628,13 +621,6 @@ static enum otl_err no_room(const struct arena *a, struct otl_error *err)
                         "Send smaller batches.",
                         a->budget);
     return otl_fail(err, OTL_ENOMEM, "There is no memory to decode the request. Try again later.");
-}
-
-/* What storing the request costs the writer, in points: a metric, scope or resource that is new
- * takes it more than ten times as long as a point. While one request is stored all others wait. */
-static size_t weight(const struct counts *c)
-{
-    return counts_storable(c) + c->exemplars + 10 * (c->metrics + c->scopes + c->resources);
 }
 
 enum otl_err batch_build(const otlp_request *m, const struct decode_notes *notes,
@@ -651,7 +637,8 @@ enum otl_err batch_build(const otlp_request *m, const struct decode_notes *notes
     }
     count_request(m, &c);
     b.received = c.received;
-    if (lim->max_points > 0 && weight(&c) > lim->max_points)
+    if (lim->max_points > 0 && request_weight(counts_storable(&c), c.exemplars,
+                                              c.metrics + c.scopes + c.resources) > lim->max_points)
         return otl_fail(err, OTL_ETOOBIG,
                         "The request holds more than %" PRIu32 " data points (otlp.max_points; an "
                         "exemplar counts as one, a metric, scope or resource as ten). Send smaller "
@@ -659,8 +646,10 @@ enum otl_err batch_build(const otlp_request *m, const struct decode_notes *notes
                         lim->max_points);
     if (!allocate(&b, &c))
         return no_room(a, err);
-    k.reader = (struct point_reader){
-        .b = &b, .lim = lim, .latest_time = latest_time(lim, now_ns), .max_exemplars = c.exemplars};
+    k.reader = (struct point_reader){.b = &b,
+                                     .lim = lim,
+                                     .latest_time = point_latest_time(lim, now_ns),
+                                     .max_exemplars = c.exemplars};
     if (!add_request(&k, m))
         return no_room(a, err);
     *out = b;

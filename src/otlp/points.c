@@ -31,6 +31,18 @@ struct head {
         .n_exemplars = (in)->n_exemplars                                                    \
     }
 
+int64_t point_latest_time(const struct decode_limits *lim, int64_t now_ns)
+{
+    if (lim->future_slack_ns <= 0 || now_ns > INT64_MAX - lim->future_slack_ns)
+        return INT64_MAX;
+    return now_ns + lim->future_slack_ns;
+}
+
+size_t request_weight(size_t points, size_t exemplars, size_t envelopes)
+{
+    return points + exemplars + 10 * envelopes;
+}
+
 static enum point_result reject(struct point_reader *r, enum reject_reason why)
 {
     r->why = why;
@@ -109,18 +121,31 @@ static bool add_exemplar(struct point_reader *r, const Otlp__Exemplar *in)
     return true;
 }
 
-/* The last step that can reject: everything but the value is taken over. */
-static enum point_result head_take(struct point_reader *r, const struct head *h, struct point *out)
+static enum point_result take_attributes(struct point_reader *r, const struct head *h)
 {
+    if (r->known_attributes != NULL) {
+        r->attributes = *r->known_attributes;
+        return POINT_OK;
+    }
     switch (attrs_canonical_capped(h->attributes, h->n_attributes, r->lim->max_attributes,
                                    r->lim->max_attribute_bytes, r->b, &r->attributes)) {
     case CANONICAL_OK:
-        break;
+        return POINT_OK;
     case CANONICAL_NO_MEMORY:
         return POINT_NO_MEMORY;
     case CANONICAL_REFUSED:
-        return reject(r, REJECT_ATTRIBUTES);
+        break;
     }
+    return reject(r, REJECT_ATTRIBUTES);
+}
+
+/* The last step that can reject: everything but the value is taken over. */
+static enum point_result head_take(struct point_reader *r, const struct head *h, struct point *out)
+{
+    enum point_result result = take_attributes(r, h);
+
+    if (result != POINT_OK)
+        return result;
     out->flags = h->flags;
     out->time = (int64_t)h->time;
     /* This also catches a start past 2262. */

@@ -17,11 +17,20 @@ struct point_reader {
     int64_t latest_time;  /* later points are rejected (M-32) */
     struct bytes metric;  /* name of the metric at hand, for examples */
     size_t max_exemplars; /* room in b->exemplars */
+    /* Canonical attributes of a point that were decoded earlier; NULL: they are in the tree. */
+    const struct bytes *known_attributes;
 
     /* About the point read last. */
     struct bytes attributes; /* canonical; set when POINT_OK */
     enum reject_reason why;  /* set when POINT_REJECTED */
 };
+
+/* The latest time that a point may have (M-32). */
+int64_t point_latest_time(const struct decode_limits *lim, int64_t now_ns);
+/* What storing a request costs the writer, in points: a metric, scope or resource that is new takes
+ * it more than ten times as long as a point. While one request is stored all others wait. Compared
+ * with max_points. The numbers count what lies in memory, so the sum cannot wrap. */
+size_t request_weight(size_t points, size_t exemplars, size_t envelopes);
 
 /* Each fills *out, all but p.series. Buckets and bounds are borrowed from the tree. */
 enum point_result point_read_number(struct point_reader *r, const Otlp__NumberDataPoint *in,

@@ -13,13 +13,9 @@
 #include <stdio.h>
 
 #include "message.h"
-
-enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_LENGTH = 2, WIRE_32 = 5 };
+#include "wire.h"
 
 enum {
-    MAX_TAG_BYTES = 5,
-    MAX_LENGTH_BYTES = 5,
-    MAX_VARINT_BYTES = 10,
     /* request, resource, scope, metric, data, point, exemplar, pair: 8 messages above an attribute
      * value; three more a level (value, list, pair) for the 200 levels that the configuration
      * allows at most. protobuf-c needs about 1 KB of C stack for each. */
@@ -50,50 +46,6 @@ struct walk {
     size_t least; /* bytes that protobuf-c is going to ask for, at least */
     struct frame frames[MAX_MESSAGES];
 };
-
-/* --- the wire ------------------------------------------------------------------------------- */
-
-static inline bool read_varint(const uint8_t **p, const uint8_t *end, unsigned max, uint64_t *out)
-{
-    const uint8_t *q = *p;
-    uint64_t v = 0;
-
-    for (unsigned i = 0; i < max && q < end; i++) {
-        uint8_t b = *q++;
-
-        v |= (uint64_t)(b & 0x7f) << (7 * i);
-        if (b < 0x80) {
-            *p = q;
-            *out = v;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Field numbers have 29 bits, hence a tag 32; a fifth byte could carry more. */
-static inline bool read_tag(const uint8_t **p, const uint8_t *end, uint32_t *number, unsigned *wire)
-{
-    uint64_t v;
-
-    if (!read_varint(p, end, MAX_TAG_BYTES, &v) || v > UINT32_MAX)
-        return false;
-    *number = (uint32_t)(v >> 3);
-    *wire = (unsigned)(v & 7);
-    return true;
-}
-
-static inline bool read_length(const uint8_t **p, const uint8_t *end, uint64_t *out)
-{
-    return read_varint(p, end, MAX_LENGTH_BYTES, out) && *out <= INT32_MAX;
-}
-
-static inline bool skip_varint(const uint8_t **p, const uint8_t *end)
-{
-    uint64_t v;
-
-    return read_varint(p, end, MAX_VARINT_BYTES, &v);
-}
 
 /* --- what to say about a bad one ------------------------------------------------------------ */
 
