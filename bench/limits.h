@@ -80,6 +80,8 @@ enum otl_err stage_inflate(const struct limits_opts *, const struct stage_opts *
                            struct otl_error *) OTL_MUSTCHECK;
 enum otl_err stage_protobuf(const struct limits_opts *, const struct stage_opts *, struct measure *,
                             struct otl_error *) OTL_MUSTCHECK;
+enum otl_err stage_known(const struct limits_opts *, const struct stage_opts *, struct measure *,
+                         struct otl_error *) OTL_MUSTCHECK;
 enum otl_err stage_json(const struct limits_opts *, const struct stage_opts *, struct measure *,
                         struct otl_error *) OTL_MUSTCHECK;
 
