@@ -410,6 +410,31 @@ static void rules_about_points_hold_for_known_series(void **state)
     buf_fini(&b);
 }
 
+/* Also one without a value, which is dropped: it has cost its decoding. */
+static void exemplars_weigh_like_points_kept_or_not(void **state)
+{
+    struct buf data = {0}, e = {0};
+
+    (void)state;
+    put_point(&data, &plain);
+    pb_fixed64(&e, 2, (uint64_t)NOW);
+    pb_bytes(&data, 5, buf_bytes(&e));
+    pb_fixed64(&e, 6, 1);
+    pb_bytes(&data, 5, buf_bytes(&e));
+    pb_wrap(&data, 1);
+    pb_varint(&data, 2, 2);
+    pb_varint(&data, 3, 1);
+    wrap_data(&data, &plain);
+    assert_true(twice(PROJECT, buf_bytes(&data)));
+    assert_int_equal(fast.n_exemplars, 1);
+    limits.max_points = 33;
+    assert_true(compare(PROJECT, buf_bytes(&data)));
+    limits.max_points = 32;
+    assert_false(compare(PROJECT, buf_bytes(&data)));
+    buf_fini(&data);
+    buf_fini(&e);
+}
+
 static void other_limits_are_not_served(void **state)
 {
     struct buf b = {0};
@@ -807,6 +832,16 @@ static void in_a_tiny_cache_too(void **state)
     generated_requests(1000, 2);
 }
 
+static void and_in_a_tiny_cache_with_colliding_hashes(void **state)
+{
+    (void)state;
+    known_free(known);
+    known = known_new(90 << 10);
+    assert_non_null(known);
+    known->hash = collide;
+    generated_requests(200, 2);
+}
+
 /* --- recorded requests ---------------------------------------------------------------------- */
 
 static bool has_end(const char *name, const char *end)
@@ -976,6 +1011,27 @@ static void memory_is_bounded_and_old_entries_make_room(void **state)
     buf_fini(&b);
 }
 
+/* Links lead to entries of the two slots in use, never into memory that was given away. */
+static void what_was_forgotten_is_not_expected(void **state)
+{
+    struct buf b = {0};
+
+    (void)state;
+    make(&b, &plain);
+    learn(PROJECT, buf_bytes(&b));
+    assert_true(compare(PROJECT, buf_bytes(&b)));
+    assert_non_null(known_expected(known, NULL));
+    known_release(known, hold);
+    hold = NULL;
+    for (int i = 0; i < 2; i++) {
+        known->full = true; /* as if an entry had found no room */
+        known_make_room(known);
+        assert_int_equal(known_expected(known, NULL) != NULL, i == 0);
+    }
+    assert_false(compare(PROJECT, buf_bytes(&b)));
+    buf_fini(&b);
+}
+
 /* A batch that borrows from entries keeps them, however many others come after. */
 static void what_a_batch_holds_stays_until_it_is_released(void **state)
 {
@@ -1019,14 +1075,17 @@ int main(void)
         CASE(one_unknown_series_makes_the_request_unknown),
         CASE(what_was_warned_of_or_rejected_is_not_learned),
         CASE(rules_about_points_hold_for_known_series),
+        CASE(exemplars_weigh_like_points_kept_or_not),
         CASE(other_limits_are_not_served),
         CASE(generated_requests_and_changed_ones_agree),
         CASE(with_colliding_hashes_too),
         CASE(in_a_tiny_cache_too),
+        CASE(and_in_a_tiny_cache_with_colliding_hashes),
         CASE(recorded_requests_agree_and_those_of_sdks_are_known),
         CASE(no_prefix_reads_past_its_end),
         CASE(every_budget_too_small_is_declined_cleanly),
         CASE(memory_is_bounded_and_old_entries_make_room),
+        CASE(what_was_forgotten_is_not_expected),
         CASE(what_a_batch_holds_stays_until_it_is_released),
     };
 
