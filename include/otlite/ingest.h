@@ -26,7 +26,8 @@ struct ingest *ingest_new(const struct ingest_opts *o);
 /* No exchange may be open. Takes NULL. */
 void ingest_free(struct ingest *g);
 
-/* An http_route handler; arg is the struct ingest. */
+/* The two callbacks of an http_route; arg is the struct ingest. */
+bool ingest_admit(struct http_exchange *x, void *arg);
 void ingest_handle(struct http_exchange *x, void *arg);
 
 #endif

@@ -51,6 +51,9 @@ enum otl_err writer_start(const struct writer_opts *o, struct writer **out, stru
  * nothing was queued, the caller still owns it. */
 enum otl_err writer_submit(struct writer *w, struct write_job *job, struct otl_error *err)
     OTL_MUSTCHECK;
+/* Whether a job of bytes would be taken now: OTL_OK, or the OTL_EBUSY that writer_submit would give.
+ * For refusing early; only writer_submit decides. */
+enum otl_err writer_room(struct writer *w, size_t bytes, struct otl_error *err) OTL_MUSTCHECK;
 /* Refuse new jobs, finish what is queued, checkpoint (truncate), close the database, join. After
  * this every job has been pushed to its handoff. Call once; then writer_free, when no call of
  * writer_submit is under way any more. */

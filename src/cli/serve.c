@@ -250,6 +250,7 @@ static enum otl_err make_routes(struct daemon *d, struct otl_error *err)
             d->routes[i] = (struct http_route){.path = path,
                                                .allow = "POST",
                                                .methods = HTTP_POST,
+                                               .admit = ingest_admit,
                                                .handle = ingest_handle,
                                                .arg = d->ingest};
     }

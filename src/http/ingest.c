@@ -253,15 +253,20 @@ static void finish_ok(struct ingest_request *r)
     request_give(r);
 }
 
-static void finish_error(struct ingest_request *r, const struct otl_error *err)
+static void log_refusal(const struct http_exchange *x, const struct otl_error *err)
 {
     static struct log_gate gate;
     uint64_t held;
 
     if (otl_err_http(err->code) != 503 && log_gate_open(&gate, NS_PER_S, &held))
         LOG(LOG_WARN, "ingest", "request refused", LOG_I("status", otl_err_http(err->code)),
-            LOG_S("error", err->msg), LOG_S("field", err->field), LOG_S("peer", http_peer(r->x)),
+            LOG_S("error", err->msg), LOG_S("field", err->field), LOG_S("peer", http_peer(x)),
             LOG_I("suppressed", held));
+}
+
+static void finish_error(struct ingest_request *r, const struct otl_error *err)
+{
+    log_refusal(r->x, err);
     http_reply_error(r->x, r->encoding, err);
     request_give(r);
 }
@@ -333,32 +338,71 @@ static bool take_inflight(struct ingest_request *r, size_t n)
     return now <= (int64_t)r->ingest->opts.max_inflight_bytes;
 }
 
+/* What the head alone decides: whether this sender may send this here, now. */
+static enum otl_err check_head(const struct ingest *g, struct http_exchange *x,
+                               struct principal *who, enum encoding *encoding, enum coding *coding,
+                               struct otl_error *err)
+{
+    enum otl_err rc;
+
+    if (http_stopping(x))
+        return otl_fail(err, OTL_ESTOPPING, "the daemon is stopping; send again");
+    rc = auth_check(g->opts.auth, x, SCOPE_WRITE, who, err);
+    if (rc != OTL_OK)
+        return rc;
+    if (!http_encoding(x, encoding))
+        return otl_fail(err, OTL_EMEDIATYPE,
+                        "Content-Type must be application/x-protobuf or application/json");
+    return find_coding(x, coding, err);
+}
+
+static enum otl_err no_room_in_flight(struct otl_error *err)
+{
+    return otl_fail(err, OTL_EBUSY, "too many bytes in flight (http.max_inflight); send again");
+}
+
+/* What is refused here costs no receiving and no decoding, so that the refused leave the machine to
+ * those that are stored. */
+bool ingest_admit(struct http_exchange *x, void *arg)
+{
+    const struct ingest *g = arg;
+    enum encoding encoding = ENCODING_JSON;
+    enum coding coding;
+    struct principal who;
+    struct otl_error err;
+    uint64_t length = 0;
+    enum otl_err rc = check_head(g, x, &who, &encoding, &coding, &err);
+
+    (void)http_content_length(x, &length);
+    if (rc == OTL_OK && length <= g->opts.max_body_bytes) {
+        int64_t in_flight = STATS_GET(inflight_bytes);
+
+        rc = writer_room(g->opts.writer, (size_t)length, &err);
+        if (rc == OTL_OK && in_flight + (int64_t)length > (int64_t)g->opts.max_inflight_bytes)
+            rc = no_room_in_flight(&err);
+    }
+    if (rc == OTL_OK)
+        return true; /* too long a body is refused by the server, with the same limit */
+    log_refusal(x, &err);
+    http_reply_error(x, encoding, &err);
+    return false;
+}
+
 static enum otl_err admit(struct ingest_request *r, enum coding *coding, struct otl_error *err)
 {
     struct ingest *g = r->ingest;
     struct bytes body = http_body(r->x);
     struct principal who;
-    enum otl_err rc;
+    enum otl_err rc = check_head(g, r->x, &who, &r->encoding, coding, err);
 
-    if (http_stopping(r->x))
-        return otl_fail(err, OTL_ESTOPPING, "the daemon is stopping; send again");
-    rc = auth_check(g->opts.auth, r->x, SCOPE_WRITE, &who, err);
     if (rc != OTL_OK)
         return rc;
     r->job.project_id = who.project_id;
-    if (!http_encoding(r->x, &r->encoding))
-        return otl_fail(err, OTL_EMEDIATYPE,
-                        "Content-Type must be application/x-protobuf or application/json");
-    rc = find_coding(r->x, coding, err);
-    if (rc != OTL_OK)
-        return rc;
     if (body.n > g->opts.max_body_bytes)
         return otl_fail(err, OTL_ETOOBIG,
                         "the body is larger than %zu bytes (http.max_body); send smaller batches",
                         g->opts.max_body_bytes);
-    if (!take_inflight(r, body.n))
-        return otl_fail(err, OTL_EBUSY, "too many bytes in flight (http.max_inflight); send again");
-    return OTL_OK;
+    return take_inflight(r, body.n) ? OTL_OK : no_room_in_flight(err);
 }
 
 /* The short way, when all of the request's series are known. */
@@ -391,8 +435,7 @@ static enum otl_err decode(struct ingest_request *r, enum coding coding, struct 
             return rc;
         body = buf_bytes(&r->inflated);
         if (!take_inflight(r, body.n))
-            return otl_fail(err, OTL_EBUSY,
-                            "too many bytes in flight (http.max_inflight); send again");
+            return no_room_in_flight(err);
     }
     STATS_ADD(bytes_decoded, body.n);
     arena_reset(&r->arena, decode_budget(g, body.n));

@@ -76,26 +76,32 @@ struct writer {
 
 /* ---- the queue ---- */
 
+enum otl_err writer_room(struct writer *w, size_t bytes, struct otl_error *err)
+{
+    size_t jobs = w->queued_jobs, waiting = w->queued_bytes;
+
+    if (jobs < w->opts.max_queue_jobs &&
+        (waiting == 0 ||
+         (waiting < w->opts.max_queue_bytes && bytes <= w->opts.max_queue_bytes - waiting)))
+        return OTL_OK;
+    return otl_fail(err, OTL_EBUSY,
+                    "the writer's queue is full (%zu requests, %zu bytes); send again later", jobs,
+                    waiting);
+}
+
 enum otl_err writer_submit(struct writer *w, struct write_job *job, struct otl_error *err)
 {
     enum otl_err rc = OTL_OK;
     bool wake = false;
-    size_t waiting_jobs, waiting_bytes;
 
     job->next = NULL;
     job->submitted_ns = clock_mono_ns();
     (void)pthread_mutex_lock(&w->mu);
-    waiting_jobs = w->queued_jobs;
-    waiting_bytes = w->queued_bytes;
-    if (w->stopping) {
+    if (w->stopping)
         rc = otl_fail(err, OTL_ESTOPPING, "the daemon is stopping; send again in a moment");
-    } else if (waiting_jobs >= w->opts.max_queue_jobs ||
-               (waiting_bytes > 0 && (waiting_bytes >= w->opts.max_queue_bytes ||
-                                      job->bytes > w->opts.max_queue_bytes - waiting_bytes))) {
-        rc = otl_fail(err, OTL_EBUSY,
-                      "the writer's queue is full (%zu requests, %zu bytes); send again later",
-                      waiting_jobs, waiting_bytes);
-    } else {
+    else
+        rc = writer_room(w, job->bytes, err);
+    if (rc == OTL_OK) {
         if (w->tail == NULL)
             w->head = job;
         else

@@ -94,6 +94,28 @@ test('H-31 Expect with a length over the limit: 413 instead of 100', TIMEOUT, as
     await assertAlive(d);
 });
 
+test('what the head alone decides is refused before a byte of the body is sent', TIMEOUT, async (t) => {
+    const d = await start(t);
+    const refusals = [
+        [415, { 'Content-Type': 'text/plain', 'Content-Length': 10 }, /Content-Type/],
+        [415, { ...JSON_TYPE, 'Content-Encoding': 'br', 'Content-Length': 10 }, /br/],
+    ];
+
+    for (const [status, headers, message] of refusals) {
+        for (const expect of [{}, { Expect: '100-continue' }]) {
+            const c = await Raw.open(d.port);
+
+            c.send(bytes('POST', '/v1/metrics', { ...headers, ...expect }));
+            const r = await c.response();
+
+            assert.equal(r.status, status);
+            assert.match(readStatus(r).message, message);
+            c.destroy();
+        }
+    }
+    await assertAlive(d);
+});
+
 test('H-27 H-50 the limit holds for the inflated body, in both codings', TIMEOUT, async (t) => {
     const d = await start(t, { 'http.max_body': '64K' });
 
@@ -267,6 +289,15 @@ test('H-55 a full queue is 503 at once, and what was queued is stored', TIMEOUT,
         assert.equal(r.status, 503);
         assert.match(r.headers['retry-after'], /^[1-5]$/);
     }
+    /* Not even the body is waited for. */
+    const c = await Raw.open(d.port);
+
+    c.send(bytes('POST', '/v1/metrics', { ...JSON_TYPE, 'Content-Length': 1000 }));
+    const early = await c.response();
+
+    assert.equal(early.status, 503);
+    assert.match(readStatus(early).message, /queue is full/);
+    c.destroy();
     await shell.run('ROLLBACK;');
     const all = await Promise.all(sent);
     const ok = all.filter((r) => r.status === 200).length;
