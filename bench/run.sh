@@ -376,6 +376,13 @@ slowest_share() {
     sed -n 's/.*reaches \([0-9]*\) % of it.*/\1/p' "$out/limits.json" | sed -n 1p
 }
 
+# Nothing when the daemon was too slow to be sent so many in the time.
+memory_of_a_million() {
+    local stored
+    stored=$(cell series '150k/s' series)
+    [ "${stored%.*}" -lt 990000 ] 2>/dev/null || cell series '150k/s' memory_mib
+}
+
 write_goals() {
     {
         goal "R1 SDK-shaped, 100 points a request" at-least 1000000 points/s \
@@ -398,7 +405,7 @@ write_goals() {
         goal "memory idle with 10,000 series, likewise" below 20 MiB \
             "$(cell memory 'cache 1 MiB, no map' idle_mib)"
         goal "new series, each arriving once" at-least 150000 points/s "$(cell series max points_per_second)"
-        goal "memory with 1 M of them" below 1536 MiB "$(cell series '150k/s' memory_mib)"
+        goal "memory with 1 M of them" below 1536 MiB "$(memory_of_a_million)"
     } | "$bench" table --out "$out" --name issue-goals --title "Goals" --command "bench/run.sh $form" \
         --column 'what:what:text' --column 'goal:goal:text' --column 'measured:measured:0' \
         --column 'unit:unit:text' --column 'verdict:verdict:text'
