@@ -839,6 +839,9 @@ enum otl_err store_checkpoint(struct store *s, bool truncate, int64_t busy_ms,
     if (rc != SQLITE_OK)
         return db_fail(&s->db, rc, "checkpoint", err);
     s->wal_pages = pages < 0 ? 0 : pages;
+    /* Pages of points are written once and not read again here: what they leave in the cache would
+     * only make the next ones take new memory, page by page, up to the cache's limit. */
+    (void)sqlite3_db_release_memory(s->db.sql);
     return OTL_OK;
 }
 
