@@ -12,6 +12,9 @@
  * checksums, lie before that place and go straight through, marked or not. W4 Whoever looks at the
  * file through this handle (read, size, sync, truncate, close) sees all of it: what is held back is
  * passed on first. Others look only at frames that are published.
+ * W5 What is held back when the write lock is released belongs to a transaction that was rolled
+ * back after it spilled pages: W1 leaves nothing of a committed one. It is dropped, because from
+ * then on another process may commit at the same place in the file.
  *
  * The database file is not combined: the last write of a checkpoint that a reader cuts short is
  * followed by no call whose failure SQLite would notice. */
@@ -40,11 +43,12 @@ struct wal_vfs {
 struct wal_file {
     sqlite3_file file; /* first */
     sqlite3_file *below;
-    uint8_t *held;     /* HELD_BYTES; NULL: not a WAL, nothing is held back */
-    int n;             /* bytes in held */
-    sqlite3_int64 at;  /* their place in the file */
-    sqlite3_int64 end; /* where the last write ended; -1: none yet, or it failed */
-    bool marked;       /* the last write was the header of a commit frame */
+    struct wal_file *peer; /* the database's WAL, the WAL's database; NULL: not open (W5) */
+    uint8_t *held;         /* HELD_BYTES; NULL: not a WAL, nothing is held back */
+    int n;                 /* bytes in held */
+    sqlite3_int64 at;      /* their place in the file */
+    sqlite3_int64 end;     /* where the last write ended; -1: none yet, or it failed */
+    bool marked;           /* the last write was the header of a commit frame */
 };
 
 static struct wal_file *file_of(sqlite3_file *f)
@@ -146,9 +150,25 @@ static int file_close(sqlite3_file *f)
     int held = pass_on(w);
     int rc = w->below->pMethods->xClose(w->below);
 
+    if (w->peer != NULL)
+        w->peer->peer = NULL;
     free(w->held);
     w->held = NULL;
     return held != SQLITE_OK ? held : rc;
+}
+
+/* The locks of a WAL are those of its database file; the write lock is the first of them. */
+static int file_shm_lock(sqlite3_file *f, int offset, int n, int flags)
+{
+    struct wal_file *w = file_of(f);
+
+    if (offset == 0 && w->peer != NULL && w->peer->n > 0 &&
+        flags == (SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)) { /* W5 */
+        w->peer->n = 0;
+        w->peer->end = -1;
+        w->peer->marked = false;
+    }
+    return w->below->pMethods->xShmLock(w->below, offset, n, flags);
 }
 
 /* ---- straight through ---- */
@@ -200,13 +220,6 @@ static int file_shm_map(sqlite3_file *f, int region, int size, int extend, void 
     struct wal_file *w = file_of(f);
 
     return w->below->pMethods->xShmMap(w->below, region, size, extend, out);
-}
-
-static int file_shm_lock(sqlite3_file *f, int offset, int n, int flags)
-{
-    struct wal_file *w = file_of(f);
-
-    return w->below->pMethods->xShmLock(w->below, offset, n, flags);
 }
 
 static void file_shm_barrier(sqlite3_file *f)
@@ -262,6 +275,16 @@ static const sqlite3_io_methods file_methods = {
 
 /* ---- opening ---- */
 
+static void find_database(struct wal_file *w, sqlite3_filename name)
+{
+    sqlite3_file *db = sqlite3_database_file_object(name);
+
+    if (db == NULL || db->pMethods != &file_methods)
+        return;
+    w->peer = file_of(db);
+    w->peer->peer = w;
+}
+
 static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *f, int flags,
                     int *out_flags)
 {
@@ -284,6 +307,8 @@ static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *f, in
     if ((flags & SQLITE_OPEN_WAL) != 0 && (w->below->pMethods->xDeviceCharacteristics(w->below) &
                                            SQLITE_IOCAP_POWERSAFE_OVERWRITE) != 0)
         w->held = malloc(HELD_BYTES);
+    if (rc == SQLITE_OK && w->held != NULL)
+        find_database(w, name);
     w->file.pMethods = &file_methods;
     return rc;
 }
