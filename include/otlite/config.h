@@ -29,7 +29,8 @@
       "/v1/metrics,/api/v1/otlp/v1/metrics,/opentelemetry/v1/metrics", "", "",                     \
       "Paths that take OTLP metrics; / may be listed too")                                         \
     X(STRING, http_prefix, "http.prefix", "", "", "", "Path prefix in front of every path served") \
-    X(INT, http_loops, "http.loops", "0", "0", "256", "Event loops; 0 is one for each core")       \
+    X(INT, http_loops, "http.loops", "0", "0", "256",                                              \
+      "Event loops; 0 is one for each core but one, which is the writer's")                        \
     X(SIZE, http_max_body, "http.max_body", "64M", "1K", "1G",                                     \
       "Largest request body, as sent and after decompression; 413 beyond")                         \
     X(SIZE, http_max_header, "http.max_header", "16K", "1K", "1M", "Largest request head")         \

@@ -43,7 +43,7 @@ enum { HTTP_GET = 1, HTTP_HEAD = 2, HTTP_POST = 4 };
 
 struct http_opts {
     const char *const *listen; /* NULL-terminated "ADDR:PORT", "[ADDR]:PORT"; port 0: any */
-    unsigned loops;            /* threads; 0: one a core */
+    unsigned loops;            /* threads; 0: one for each core but one, the writer's */
     size_t max_body_bytes;     /* as sent */
     size_t max_header_bytes;   /* of the request line and the header lines together */
     size_t max_reading_bytes;  /* of all requests that are arriving; 0: no limit */

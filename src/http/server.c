@@ -248,7 +248,9 @@ enum otl_err http_start(const struct http_opts *o, struct http_server **out, str
         return otl_fail(err, OTL_ENOMEM, "http: no memory");
     event_set_log_callback(libevent_log);
     s->opts = *o;
-    s->n_loops = o->loops > 0 ? o->loops : cores > 0 ? (unsigned)cores : 1;
+    /* One core is the writer's: a loop on it would only take it from the writer, and be switched to
+     * and from for every answer. */
+    s->n_loops = o->loops > 0 ? o->loops : cores > 1 ? (unsigned)cores - 1 : 1;
     rc = server_listen(s, err);
     if (rc != OTL_OK)
         goto fail;
