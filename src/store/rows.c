@@ -5,6 +5,8 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 
+#include "otlite/attrs.h"
+
 const struct point_table point_tables[POINT_KINDS] = {
     [POINT_NUMBER] = {"number_point", "number", "series_id,time,start_time,flags,value", 5},
     [POINT_HISTOGRAM] = {"histogram_point", "histogram",
@@ -19,6 +21,9 @@ const struct point_table point_tables[POINT_KINDS] = {
     [POINT_SUMMARY] = {"summary_point", "summary",
                        "series_id,time,start_time,flags,count,sum,quantiles", 7},
 };
+
+const char EXEMPLAR_COLUMNS[] =
+    "series_id,point_id,time,value,trace_id,span_id,attributes,identity";
 
 void row_fini(struct row *r)
 {
@@ -182,15 +187,20 @@ static void row_start(struct row *r, int64_t series_id, const struct point *p)
     cell_int(r, p->flags);
 }
 
+static void cell_value(struct row *r, const struct value *v)
+{
+    if (v->kind == VALUE_INT)
+        cell_int(r, v->u.i);
+    else if (v->kind == VALUE_DOUBLE)
+        cell_double(r, v->u.d);
+    else
+        (void)next_cell(r, CELL_NULL);
+}
+
 bool row_number(struct row *r, int64_t series_id, const struct number_point *p)
 {
     row_start(r, series_id, &p->p);
-    if (p->value.kind == VALUE_INT)
-        cell_int(r, p->value.u.i);
-    else if (p->value.kind == VALUE_DOUBLE)
-        cell_double(r, p->value.u.d);
-    else
-        (void)next_cell(r, CELL_NULL);
+    cell_value(r, &p->value);
     return true;
 }
 
@@ -260,6 +270,39 @@ bool row_summary(struct row *r, int64_t series_id, const struct summary_point *p
     return !r->text.failed;
 }
 
+static void cell_blob(struct row *r, bool has, struct bytes b)
+{
+    size_t at = r->text.n;
+
+    if (!has) {
+        (void)next_cell(r, CELL_NULL);
+        return;
+    }
+    buf_add_bytes(&r->text, b);
+    cell_text(r, at);
+    r->cells[r->n - 1].kind = CELL_BLOB;
+}
+
+bool row_exemplar(struct row *r, int64_t series_id, int64_t point_id,
+                  const struct batch_exemplar *e)
+{
+    size_t at;
+
+    r->n = 0;
+    buf_reset(&r->text);
+    cell_int(r, series_id);
+    cell_int(r, point_id);
+    cell_int(r, e->time);
+    cell_value(r, &e->value);
+    cell_blob(r, e->has_trace_id, bytes_of(e->trace_id, sizeof(e->trace_id)));
+    cell_blob(r, e->has_span_id, bytes_of(e->span_id, sizeof(e->span_id)));
+    at = r->text.n;
+    attrs_to_json(e->attributes, &r->text);
+    cell_text(r, at);
+    cell_blob(r, true, e->attributes);
+    return !r->text.failed;
+}
+
 /* ---- rows and SQLite ---- */
 
 int row_bind(const struct row *r, struct sqlite3_stmt *st, int from)
@@ -285,6 +328,10 @@ int row_bind(const struct row *r, struct sqlite3_stmt *st, int from)
         case CELL_TEXT:
             rc = sqlite3_bind_text64(st, from + i, (const char *)r->text.p + c->u.text.at,
                                      c->u.text.n, SQLITE_STATIC, SQLITE_UTF8);
+            break;
+        case CELL_BLOB:
+            rc = sqlite3_bind_blob64(st, from + i, r->text.p + c->u.text.at, c->u.text.n,
+                                     SQLITE_STATIC);
             break;
         }
     }
@@ -323,6 +370,10 @@ bool row_equals_stored(const struct row *r, struct sqlite3_stmt *st)
             same =
                 type == SQLITE_TEXT && column_holds(st, i, r->text.p + c->u.text.at, c->u.text.n);
             break;
+        case CELL_BLOB:
+            same =
+                type == SQLITE_BLOB && column_holds(st, i, r->text.p + c->u.text.at, c->u.text.n);
+            break;
         }
         if (!same)
             return false;
@@ -354,6 +405,7 @@ bool row_equal(const struct row *a, const struct row *b)
             same = memcmp(x->u.nan, y->u.nan, 8) == 0;
             break;
         case CELL_TEXT:
+        case CELL_BLOB:
             same = bytes_equal(bytes_of(a->text.p + x->u.text.at, x->u.text.n),
                                bytes_of(b->text.p + y->u.text.at, y->u.text.n));
             break;
@@ -362,19 +414,4 @@ bool row_equal(const struct row *a, const struct row *b)
             return false;
     }
     return true;
-}
-
-int bind_value(struct sqlite3_stmt *st, int i, const struct value *v)
-{
-    if (v->kind == VALUE_INT)
-        return sqlite3_bind_int64(st, i, v->u.i);
-    if (v->kind == VALUE_DOUBLE && isnan(v->u.d)) {
-        uint8_t bits[8];
-
-        nan_bytes(v->u.d, bits);
-        return sqlite3_bind_blob(st, i, bits, 8, SQLITE_TRANSIENT);
-    }
-    if (v->kind == VALUE_DOUBLE)
-        return sqlite3_bind_double(st, i, v->u.d);
-    return sqlite3_bind_null(st, i);
 }

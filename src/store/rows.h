@@ -42,7 +42,7 @@ struct point_table {
 };
 extern const struct point_table point_tables[POINT_KINDS];
 
-enum cell_kind { CELL_NULL, CELL_INT, CELL_REAL, CELL_NAN, CELL_TEXT };
+enum cell_kind { CELL_NULL, CELL_INT, CELL_REAL, CELL_NAN, CELL_TEXT, CELL_BLOB };
 
 struct cell {
     enum cell_kind kind;
@@ -52,11 +52,12 @@ struct cell {
         uint8_t nan[8];
         struct {
             size_t at, n; /* in row.text */
-        } text;
+        } text;           /* and blob */
     } u;
 };
 
-enum { ROW_MAX_CELLS = 16 };
+enum { ROW_MAX_CELLS = 16, EXEMPLAR_CELLS = 8 };
+extern const char EXEMPLAR_COLUMNS[];
 
 /* One point, ready to bind. Reusable; row_fini gives the text's memory back. */
 struct row {
@@ -74,14 +75,16 @@ bool row_histogram(struct row *r, int64_t series_id, const struct histogram_poin
 bool row_exponential(struct row *r, int64_t series_id, const struct exponential_histogram_point *p);
 bool row_summary(struct row *r, int64_t series_id, const struct summary_point *p);
 
+/* An exemplar; its columns are EXEMPLAR_COLUMNS. */
+bool row_exemplar(struct row *r, int64_t series_id, int64_t point_id,
+                  const struct batch_exemplar *e);
+
 /* Bind r's cells to parameters from on. Borrows r until the statement is reset. */
 int row_bind(const struct row *r, struct sqlite3_stmt *st, int from);
 /* The row st stands on holds r's cells in its columns from column 0 on, bit for bit. */
 bool row_equals_stored(const struct row *r, struct sqlite3_stmt *st);
 bool row_equal(const struct row *a, const struct row *b);
 
-/* Bind one value in the same forms. */
-int bind_value(struct sqlite3_stmt *st, int i, const struct value *v);
 /* Big-endian bits of a NaN. */
 void nan_bytes(double d, uint8_t out[8]);
 

@@ -9,6 +9,7 @@
 #include "catalogue.h"
 #include "dedup.h"
 #include "otlite/attrs.h"
+#include "row_source.h"
 #include "rows.h"
 #include "schema.h"
 #include "wal_vfs.h"
@@ -48,7 +49,7 @@ struct store {
     struct point_statements points[POINT_KINDS];
     struct sqlite3_stmt *insert_numbers; /* all rows of source */
     struct sqlite3_stmt *insert_at_once; /* the same for one time, start time and flags */
-    struct sqlite3_stmt *insert_exemplar, *delete_exemplars;
+    struct sqlite3_stmt *insert_exemplars, *delete_exemplars;
     unsigned seen_version; /* data_version that the memory is as new as */
     /* The greatest row id of the table is the one that dedup knows, so rows without an id get the
      * ones after it. Not so when another process deleted the newest rows. */
@@ -65,7 +66,7 @@ struct store {
     bool *late;
     size_t cap_points;
     struct row row, other_row;
-    struct buf text;
+    struct row_list list;
 
     /* The request under way. */
     const struct batch *batch;
@@ -159,6 +160,21 @@ static int on_wal(void *arg, sqlite3 *sql, const char *name, int pages)
     return SQLITE_OK;
 }
 
+/* An insert of all rows of the list. */
+static enum otl_err prepare_from_rows(struct store *s, const char *table, const char *columns,
+                                      int n_columns, struct sqlite3_stmt **out,
+                                      struct otl_error *err)
+{
+    char sql[512], cells[5 * ROW_MAX_CELLS];
+    int at = 0;
+
+    for (int i = 0; i < n_columns; i++)
+        at += snprintf(cells + at, sizeof(cells) - (size_t)at, "%sc%d", i == 0 ? "" : ",", i);
+    (void)snprintf(sql, sizeof(sql), "INSERT OR ROLLBACK INTO %s(%s) SELECT %s FROM row_source",
+                   table, columns, cells);
+    return db_prepare(&s->db, sql, out, err);
+}
+
 static enum otl_err prepare_points(struct store *s, enum point_kind kind, struct otl_error *err)
 {
     const struct point_table *t = &point_tables[kind];
@@ -168,9 +184,7 @@ static enum otl_err prepare_points(struct store *s, enum point_kind kind, struct
 
     for (int i = 0; i < t->n_columns; i++)
         memcpy(marks + 2 * i, ",?", 3);
-    (void)snprintf(sql, sizeof(sql), "INSERT INTO %s(%s) VALUES (%s)", t->name, t->columns,
-                   marks + 1);
-    rc = db_prepare(&s->db, sql, &p->insert, err);
+    rc = prepare_from_rows(s, t->name, t->columns, t->n_columns, &p->insert, err);
     if (rc != OTL_OK)
         return rc;
     (void)snprintf(sql, sizeof(sql), "INSERT OR REPLACE INTO %s(id,%s) VALUES (?%s)", t->name,
@@ -199,13 +213,15 @@ static enum otl_err prepare_all(struct store *s, struct otl_error *err)
         {"INSERT OR ROLLBACK INTO number_point(series_id, time, start_time, flags, value)"
          " SELECT series_id, ?, ?, ?, value FROM batch_source",
          &s->insert_at_once},
-        {"INSERT INTO exemplar(series_id, point_id, time, value, trace_id, span_id, attributes,"
-         " identity) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-         &s->insert_exemplar},
         {"DELETE FROM exemplar WHERE point_id = ? AND series_id = ?", &s->delete_exemplars},
     };
     enum otl_err rc = batch_source_register(&s->db, &s->source, err);
 
+    if (rc == OTL_OK)
+        rc = row_source_register(&s->db, &s->list, err);
+    if (rc == OTL_OK)
+        rc = prepare_from_rows(s, "exemplar", EXEMPLAR_COLUMNS, EXEMPLAR_CELLS,
+                               &s->insert_exemplars, err);
     for (size_t i = 0; i < sizeof(list) / sizeof(list[0]) && rc == OTL_OK; i++)
         rc = db_prepare(&s->db, list[i].sql, list[i].st, err);
     for (int k = 0; k < POINT_KINDS && rc == OTL_OK; k++)
@@ -340,7 +356,7 @@ void store_free(struct store *s)
     (void)sqlite3_finalize(s->commit);
     (void)sqlite3_finalize(s->insert_numbers);
     (void)sqlite3_finalize(s->insert_at_once);
-    (void)sqlite3_finalize(s->insert_exemplar);
+    (void)sqlite3_finalize(s->insert_exemplars);
     (void)sqlite3_finalize(s->delete_exemplars);
     dedup_close(&s->dedup);
     catalogue_close(&s->cat);
@@ -348,7 +364,7 @@ void store_free(struct store *s)
     free(s->outcomes);
     row_fini(&s->row);
     row_fini(&s->other_row);
-    buf_fini(&s->text);
+    row_list_fini(&s->list);
     db_close(&s->db);
     free(s);
 }
@@ -496,19 +512,18 @@ static enum otl_err equals_point(void *arg, uint32_t i, uint32_t j, bool *equal,
     return rc;
 }
 
-/* id 0: st takes none. */
+/* Point i as the row of that id. */
 static enum otl_err write_row(struct store *s, struct sqlite3_stmt *st, int64_t id, uint32_t i,
                               struct otl_error *err)
 {
     enum otl_err rc = encode(s, i, &s->row, err);
-    int b = SQLITE_OK;
+    int b;
 
     if (rc != OTL_OK)
         return rc;
-    if (id != 0)
-        b = sqlite3_bind_int64(st, 1, id);
+    b = sqlite3_bind_int64(st, 1, id);
     if (b == SQLITE_OK)
-        b = row_bind(&s->row, st, id != 0 ? 2 : 1);
+        b = row_bind(&s->row, st, 2);
     if (b != SQLITE_OK) {
         (void)sqlite3_clear_bindings(st);
         return db_fail(&s->db, b, "bind a point", err);
@@ -516,45 +531,25 @@ static enum otl_err write_row(struct store *s, struct sqlite3_stmt *st, int64_t 
     return db_run(&s->db, st, "insert a point", err);
 }
 
-static enum otl_err write_exemplar(struct store *s, int64_t series_id, int64_t point_id,
-                                   const struct batch_exemplar *e, struct otl_error *err)
-{
-    struct sqlite3_stmt *st = s->insert_exemplar;
-    int b;
-
-    buf_reset(&s->text);
-    attrs_to_json(e->attributes, &s->text);
-    if (s->text.failed)
-        return otl_fail(err, OTL_ENOMEM, "insert an exemplar: no memory");
-    b = sqlite3_bind_int64(st, 1, series_id);
-    b |= sqlite3_bind_int64(st, 2, point_id);
-    b |= sqlite3_bind_int64(st, 3, e->time);
-    b |= bind_value(st, 4, &e->value);
-    if (e->has_trace_id)
-        b |= sqlite3_bind_blob(st, 5, e->trace_id, sizeof(e->trace_id), SQLITE_STATIC);
-    if (e->has_span_id)
-        b |= sqlite3_bind_blob(st, 6, e->span_id, sizeof(e->span_id), SQLITE_STATIC);
-    b |= sqlite3_bind_text64(st, 7, (const char *)s->text.p, s->text.n, SQLITE_STATIC, SQLITE_UTF8);
-    b |= sqlite3_bind_blob64(st, 8, e->attributes.p, e->attributes.n, SQLITE_STATIC);
-    if (b != SQLITE_OK) {
-        (void)sqlite3_clear_bindings(st);
-        return db_fail(&s->db, SQLITE_NOMEM, "bind an exemplar", err);
-    }
-    return db_run(&s->db, st, "insert an exemplar", err);
-}
-
-static enum otl_err write_exemplars(struct store *s, int64_t point_id, uint32_t i,
-                                    struct otl_error *err)
+/* Note the exemplars of point i, which is row point_id, for insert_exemplars. */
+static enum otl_err note_exemplars(struct store *s, int64_t point_id, uint32_t i,
+                                   struct otl_error *err)
 {
     const struct point *p = point_at(s->batch, s->kind, i);
-    enum otl_err rc = OTL_OK;
 
-    for (uint32_t j = 0; j < p->n_exemplars && rc == OTL_OK; j++) {
-        rc = write_exemplar(s, s->keys[i].series_id, point_id,
-                            &s->batch->exemplars[p->first_exemplar + j], err);
-        s->out->result.exemplars++;
+    for (uint32_t j = 0; j < p->n_exemplars; j++) {
+        if (!row_exemplar(&s->row, s->keys[i].series_id, point_id,
+                          &s->batch->exemplars[p->first_exemplar + j]) ||
+            !row_list_add(&s->list, &s->row))
+            return otl_fail(err, OTL_ENOMEM, "insert an exemplar: no memory");
     }
-    return rc;
+    s->out->result.exemplars += p->n_exemplars;
+    return OTL_OK;
+}
+
+static enum otl_err insert_exemplars(struct store *s, struct otl_error *err)
+{
+    return s->list.n == 0 ? OTL_OK : db_run(&s->db, s->insert_exemplars, "insert exemplars", err);
 }
 
 /* The points of which, or (NULL) all, from place first to n. */
@@ -578,6 +573,21 @@ static enum otl_err insert_numbers(struct store *s, const uint32_t *which, uint3
     return rc;
 }
 
+/* The same for the other types. */
+static enum otl_err insert_rows(struct store *s, const uint32_t *which, uint32_t first, uint32_t n,
+                                struct otl_error *err)
+{
+    enum otl_err rc = OTL_OK;
+
+    row_list_reset(&s->list, point_tables[s->kind].n_columns);
+    for (uint32_t i = first; i < n && rc == OTL_OK; i++) {
+        rc = encode(s, which == NULL ? i : which[i], &s->row, err);
+        if (rc == OTL_OK && !row_list_add(&s->list, &s->row))
+            rc = otl_fail(err, OTL_ENOMEM, "insert points: no memory");
+    }
+    return rc == OTL_OK ? db_run(&s->db, s->points[s->kind].insert, "insert points", err) : rc;
+}
+
 /* Insert n points as new rows: those of which, or (NULL) the first n. */
 static enum otl_err insert_points(struct store *s, const uint32_t *which, uint32_t n,
                                   struct otl_error *err)
@@ -594,17 +604,19 @@ static enum otl_err insert_points(struct store *s, const uint32_t *which, uint32
         s->follows[s->kind] = rc == OTL_OK;
         done = 1;
     }
-    if (rc == OTL_OK && s->kind == POINT_NUMBER && done < n)
-        rc = insert_numbers(s, which, done, n, err);
-    for (uint32_t i = done; i < n && rc == OTL_OK && s->kind != POINT_NUMBER; i++)
-        rc = write_row(s, st->insert, 0, which == NULL ? i : which[i], err);
+    if (rc == OTL_OK && done < n)
+        rc = s->kind == POINT_NUMBER ? insert_numbers(s, which, done, n, err)
+                                     : insert_rows(s, which, done, n, err);
     if (rc == OTL_OK && sqlite3_last_insert_rowid(s->db.sql) != first_id + n - 1)
         rc = otl_fail(err, OTL_EINTERNAL, "insert points: row %lld came out as %lld",
                       (long long)(first_id + n - 1),
                       (long long)sqlite3_last_insert_rowid(s->db.sql));
     if (s->batch->n_exemplars > 0) {
+        row_list_reset(&s->list, EXEMPLAR_CELLS);
         for (uint32_t i = 0; i < n && rc == OTL_OK; i++)
-            rc = write_exemplars(s, first_id + i, which == NULL ? i : which[i], err);
+            rc = note_exemplars(s, first_id + i, which == NULL ? i : which[i], err);
+        if (rc == OTL_OK)
+            rc = insert_exemplars(s, err);
     }
     if (rc == OTL_OK)
         rc = dedup_append(&s->dedup, s->kind, s->keys, which, n, err);
@@ -625,7 +637,10 @@ static enum otl_err replace_point(struct store *s, int64_t id, uint32_t i, struc
     if (b != SQLITE_OK)
         return db_fail(&s->db, SQLITE_NOMEM, "bind an exemplar", err);
     rc = db_run(&s->db, s->delete_exemplars, "delete exemplars", err);
-    return rc == OTL_OK ? write_exemplars(s, id, i, err) : rc;
+    row_list_reset(&s->list, EXEMPLAR_CELLS);
+    if (rc == OTL_OK)
+        rc = note_exemplars(s, id, i, err);
+    return rc == OTL_OK ? insert_exemplars(s, err) : rc;
 }
 
 static enum otl_err apply_plan(struct store *s, const struct dedup_plan *plan,
@@ -743,6 +758,7 @@ static enum otl_err write_all(struct store *s, const struct store_request *r, ui
         dedup_rollback(&s->dedup);
         catalogue_rollback(&s->cat);
     }
+    row_list_trim(&s->list, KEEP_POINTS);
     if (s->cap_points > KEEP_POINTS)
         free_scratch(s);
     return rc;
