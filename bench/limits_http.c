@@ -94,7 +94,7 @@ static enum otl_err check_stored(const char *data_dir, uint64_t accepted, struct
                                  .cache_bytes = 8 << 20,
                                  .mmap_bytes = 1 << 30,
                                  .busy_timeout_ms = 5000,
-                                 .checkpoint_pages = 500};
+                                 .checkpoint_pages = 1000};
     struct db db = {0};
     int64_t stored = 0;
     enum otl_err rc = store_open_reader(&db, &o, err);

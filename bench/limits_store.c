@@ -23,7 +23,7 @@ static struct store_opts store_opts_for(const char *data_dir, enum durability du
         .cache_bytes = 512 << 20,
         .mmap_bytes = 1 << 30,
         .busy_timeout_ms = BUSY_MS,
-        .checkpoint_pages = 500,
+        .checkpoint_pages = 1000,
     };
 }
 

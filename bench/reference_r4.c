@@ -22,7 +22,7 @@ enum {
     A_STATEMENT = 20, /* rows inserted by one */
     READERS = 2,
     FILL = 1000, /* times ROWS before the first load */
-    CHECKPOINT_PAGES = 500,
+    CHECKPOINT_PAGES = 1000,
     MAX_PRAGMAS = 32,
     MAX_VARIANTS = MAX_PRAGMAS + 3,
     SERIES = 10000

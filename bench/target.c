@@ -11,7 +11,7 @@
 enum {
 
     BUSY_MS = 5000,
-    CHECKPOINT_PAGES = 500,
+    CHECKPOINT_PAGES = 1000,
     ANSWER_MS = 10000,
     COUNT_CACHE_BYTES = 8 << 20
 };

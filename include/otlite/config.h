@@ -88,7 +88,7 @@
       "Bytes of telemetry.db that are read through memory mapping")                                \
     X(DURATION, sqlite_busy_timeout, "sqlite.busy_timeout", "5s", "0s", "60s",                     \
       "How long to wait for another process's lock")                                               \
-    X(INT, sqlite_checkpoint_pages, "sqlite.checkpoint_pages", "500", "100", "1000000",           \
+    X(INT, sqlite_checkpoint_pages, "sqlite.checkpoint_pages", "1000", "100", "1000000",           \
       "Checkpoint when the WAL holds this many pages of 4 KiB")                                    \
     X(BOOL, sqlite_secure_delete, "sqlite.secure_delete", "false", "", "",                         \
       "Overwrite deleted rows with zeros")                                                         \

@@ -20,8 +20,8 @@ enum scope { SCOPE_WRITE = 1, SCOPE_READ = 2, SCOPE_ADMIN = 4 /* implies the oth
 struct state;
 
 /* Open or create DIR/state.db and migrate it; creates project 1, "default". */
-enum otl_err state_open(const char *data_dir, struct state **out, struct otl_error *err)
-    OTL_MUSTCHECK;
+enum otl_err state_open(const char *data_dir, struct state **out,
+                        struct otl_error *err) OTL_MUSTCHECK;
 void state_close(struct state *st);
 
 struct principal {
@@ -65,8 +65,12 @@ struct token_info {
 enum otl_err state_token_list(struct state *st, void (*fn)(void *arg, const struct token_info *t),
                               void *arg, struct otl_error *err) OTL_MUSTCHECK;
 /* Project id by name; OTL_ENOTFOUND. */
-enum otl_err state_project(struct state *st, const char *name, int64_t *out, struct otl_error *err)
-    OTL_MUSTCHECK;
+enum otl_err state_project(struct state *st, const char *name, int64_t *out,
+                           struct otl_error *err) OTL_MUSTCHECK;
+
+/* Whether a power cut may take back what was noted last (not: true, as state_open leaves it).
+ * Tokens and projects are always synced. Notes need not outlive the points that they are about. */
+void state_sync_notes(struct state *st, bool sync);
 
 /* Note the services and metrics of a batch: new ones, changed type, unit or (longer) description,
  * and last_seen when it is a minute or more behind. Commits when anything changed; most calls find

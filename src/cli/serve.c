@@ -171,6 +171,7 @@ static enum otl_err start_storage(struct daemon *d, struct otl_error *err)
         rc = state_open(c->data, &d->state, err);
     if (rc != OTL_OK)
         return rc;
+    state_sync_notes(d->state, w.store.durability == DURABILITY_FULL);
     atomic_store(&d->ticking, d->state);
     return reader_pool_start(&w.store, READ_QUEUE, &d->readers, err);
 }

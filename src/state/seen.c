@@ -315,7 +315,7 @@ static enum otl_err key_store(struct state *st, const struct seen_key *k, int64_
 }
 
 /* Everything of the batch that is not fresh, in one transaction. */
-static enum otl_err batch_store(struct state *st, int64_t project_id, const struct batch *b,
+static enum otl_err write_notes(struct state *st, int64_t project_id, const struct batch *b,
                                 int64_t now, int64_t wait_ms, struct otl_error *err)
 {
     enum otl_err rc = state_begin(st, wait_ms, err);
@@ -335,6 +335,29 @@ static enum otl_err batch_store(struct state *st, int64_t project_id, const stru
             rc = key_store(st, &k, now, err);
     }
     return state_end(st, rc, err);
+}
+
+/* The setting is the connection's, and all but notes are to be synced: it is put back at once. */
+static enum otl_err batch_store(struct state *st, int64_t project_id, const struct batch *b,
+                                int64_t now, int64_t wait_ms, struct otl_error *err)
+{
+    struct otl_error later;
+    enum otl_err rc = OTL_OK;
+
+    if (st->lazy_notes)
+        rc = db_exec(&st->db, "PRAGMA synchronous = NORMAL", err);
+    if (rc == OTL_OK)
+        rc = write_notes(st, project_id, b, now, wait_ms, err);
+    if (st->lazy_notes && db_exec(&st->db, "PRAGMA synchronous = FULL", &later) != OTL_OK)
+        rc = rc != OTL_OK ? rc : otl_fail(err, later.code, "%s", later.msg);
+    return rc;
+}
+
+void state_sync_notes(struct state *st, bool sync)
+{
+    pthread_mutex_lock(&st->mu);
+    st->lazy_notes = !sync;
+    pthread_mutex_unlock(&st->mu);
 }
 
 /* After the commit: the same walk once more, now into the map. */

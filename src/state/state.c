@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* synchronous(FULL), other than telemetry.db's default: commits are rare here (a new metric, a
- * token), and a power cut must not bring back a revoked token. auto_vacuum comes first because it
+/* synchronous(FULL), other than telemetry.db's default: a power cut must not bring back a revoked
+ * token. What was seen may be noted with less (state_sync_notes). auto_vacuum comes first because it
  * takes only before the first page is written. */
 static const char *const pragmas[] = {
     "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "busy_timeout(5000)",

@@ -55,6 +55,7 @@ struct state {
     int64_t data_version; /* of the last reload; -1 forces one */
     struct sqlite3_stmt *put_service, *put_metric, *get_data_version;
     struct seen_map seen;   /* only what is committed */
+    bool lazy_notes;        /* see state_sync_notes */
     int64_t touch_after_ns; /* last_seen alone is not worth another try before this, monotonic */
 
     pthread_rwlock_t tokens_mu; /* guards tokens, n_tokens */

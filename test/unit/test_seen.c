@@ -80,6 +80,22 @@ static void first_batch_is_in_the_file_when_the_call_returns(void **state)
                         "gauge [] none0");
 }
 
+/* Notes may be less durable than tokens, but are committed all the same, and tokens stay synced. */
+static void lazy_notes_are_committed_and_leave_the_rest_synced(void **state)
+{
+    struct sfx *f = *state;
+    struct otl_error err = {0};
+    struct seen_batch s;
+    int64_t v = 0;
+
+    state_sync_notes(f->st, false);
+    seen_batch_fill(&s, "shop");
+    note_ok(f, &s);
+    assert_string_equal(requests_row(f), "shop requests sum 1 cumulative 1 short 0 0");
+    sfx_ok(db_query_int(&f->st->db, "PRAGMA synchronous", &v, &err), &err);
+    assert_int_equal(v, 2); /* FULL */
+}
+
 static void steady_state_writes_nothing(void **state)
 {
     struct sfx *f = *state;
@@ -356,6 +372,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(first_batch_is_in_the_file_when_the_call_returns),
+        CASE(lazy_notes_are_committed_and_leave_the_rest_synced),
         CASE(steady_state_writes_nothing),
         CASE(last_seen_follows_when_a_minute_behind),
         CASE(longer_description_wins_and_shorter_changes_nothing),
