@@ -122,6 +122,11 @@ static void linger(struct connection *c)
     c->readable = true;
 }
 
+static void go_on(struct connection *c)
+{
+    enter(c, c->in != NULL || c->skip > 0 ? CONN_READING : CONN_IDLE);
+}
+
 /* The answer is on its way: what comes next. */
 static void answered(struct connection *c, bool close)
 {
@@ -135,7 +140,11 @@ static void answered(struct connection *c, bool close)
     }
     if (c->start == c->end)
         release_buffer(c);
-    enter(c, c->in != NULL || c->skip > 0 ? CONN_READING : CONN_IDLE);
+    if (c->rest_after)
+        enter(c, CONN_RESTING);
+    else
+        go_on(c);
+    c->rest_after = false;
 }
 
 /* Send, or keep in `pending` what the socket does not take. */
@@ -438,7 +447,8 @@ static void connection_run(struct connection *c)
     unsigned receives = 0;
 
     c->running = true;
-    while (!c->dead && c->state != CONN_HANDLING && c->state != CONN_REPLYING) {
+    while (!c->dead && c->state != CONN_HANDLING && c->state != CONN_REPLYING &&
+           c->state != CONN_RESTING) {
         if (c->state != CONN_LINGERING && (read_request(c) == STEP_ON || hold(c) == STEP_ON))
             continue;
         if (!c->readable)
@@ -490,6 +500,11 @@ static size_t rest_of_request(const struct connection *c)
     if (c->request_n > 0)
         return c->request_n;
     return c->head_n + (c->x->head.has_length ? (size_t)c->x->head.length : 0);
+}
+
+void connection_rest(struct connection *c)
+{
+    c->rest_after = true;
 }
 
 void connection_replied(struct connection *c, struct bytes answer, bool close)
@@ -598,6 +613,8 @@ static int64_t deadline_ms(const struct http_opts *o, enum connection_state stat
     case CONN_READING:
     case CONN_REPLYING:
         return o->request_timeout_ms;
+    case CONN_RESTING:
+        return REST_MS;
     case CONN_LINGERING:
         return LINGER_MS;
     case CONN_HANDLING:
@@ -617,6 +634,11 @@ void connection_sweep(struct http_loop *l, int64_t now_ns)
 
         while ((c = TAILQ_FIRST(&l->connections[state])) != NULL && state != CONN_HANDLING &&
                now_ns - c->since_ns > ms * NS_PER_MS) {
+            if (state == CONN_RESTING) {
+                go_on(c);
+                connection_run(c);
+                continue;
+            }
             if (state != CONN_LINGERING)
                 STATS_ADD(connections_timed_out, 1);
             connection_free(c);

@@ -116,6 +116,8 @@ void http_reply_error(struct http_exchange *x, enum encoding enc, const struct o
         http_add_header(x, "WWW-Authenticate", "Bearer realm=\"otlite\"");
     if (status == 413)
         http_close_after(x);
+    if (err->code == OTL_EBUSY)
+        connection_rest(x->conn);
     reply_status(enc, err, &body);
     http_reply(x, status, reply_content_type(enc), buf_bytes(&body));
     buf_fini(&body);

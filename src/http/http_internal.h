@@ -8,11 +8,13 @@
  *   HANDLING     an exchange is open: its body is borrowed, nothing is   connection_replied
  *                received; how long that takes is the writer's business
  *   REPLYING     the socket takes no more of the answer for now          on_writable
+ *   RESTING      it was answered that there is no room, and is not      connection_sweep
+ *                received from for a moment
  *   LINGERING    our side is shut; what the client still sends is        receive
  *                thrown away until it closes too
  *
- * FIRST, IDLE, READING, REPLYING and LINGERING end at a deadline. It counts from when the state was
- * entered, so that no trickle of bytes moves it (S06, H-38).
+ * All but HANDLING end at a deadline; RESTING goes on as IDLE or READING then. It counts from when
+ * the state was entered, so that no trickle of bytes moves it (S06, H-38).
  *
  * Events are edge-triggered and stay added as long as the connection lives: an event says that
  * there is something to receive, `readable` remembers it until a receive has found the end. So a
@@ -40,6 +42,7 @@ enum connection_state {
     CONN_READING,
     CONN_HANDLING,
     CONN_REPLYING,
+    CONN_RESTING,
     CONN_LINGERING,
     CONN_STATES
 };
@@ -48,6 +51,8 @@ enum {
     SWEEP_MS = 100,
     PAUSED_SWEEP_MS = 20,
     LINGER_MS = 1000,
+    /* Until the sweep after so long. */
+    REST_MS = 50,
     /* A request up to this size comes in however much others are sending. */
     SMALL_REQUEST = 32 * 1024,
     /* A refused body up to this size is read past; behind a longer one the connection ends. */
@@ -73,6 +78,7 @@ struct connection {
     bool dead;     /* to be freed */
     bool waits_for_turn;
     bool close_after;        /* of the answer in `pending`: end the connection behind it */
+    bool rest_after;         /* of the answer: rest behind it */
     int64_t since_ns;        /* when the state was entered, monotonic */
     struct recv_buffer *in;  /* NULL when nothing is held */
     size_t start, end;       /* of `in`: what was received and is not done with */
@@ -150,6 +156,9 @@ void connection_run_turns(struct http_loop *l);
 void connection_free_all(struct http_loop *l);
 /* Whether the connection can serve another request behind the answer to this one. */
 bool connection_can_go_on(const struct connection *c);
+/* Behind the answer, do not receive for a moment: it says that there is no room, and a client that
+ * tries again at once would take the machine from those whose requests are being stored. */
+void connection_rest(struct connection *c);
 /* The exchange is over; send its answer. c may be gone afterwards. */
 void connection_replied(struct connection *c, struct bytes answer, bool close);
 

@@ -298,7 +298,19 @@ test('H-55 a full queue is 503 at once, and what was queued is stored', TIMEOUT,
     assert.equal(early.status, 503);
     assert.match(readStatus(early).message, /queue is full/);
     c.destroy();
+    /* A refused connection rests, and then goes on with what was sent meanwhile. */
+    const rested = await Raw.open(d.port);
+    const again = JSON.stringify(request([gauge('rested', point(1n))]), (k, v) =>
+        (typeof v === 'bigint' ? String(v) : v));
+    const whole = bytes('POST', '/v1/metrics', { ...JSON_TYPE, 'Content-Length': again.length }, again);
+
+    rested.send(whole);
+    assert.equal((await rested.response()).status, 503);
+    rested.send(whole);
     await shell.run('ROLLBACK;');
+    assert.equal((await rested.response()).status, 200);
+    assert.equal((await numbers(d.dir, 'rested')).length, 1);
+    rested.destroy();
     const all = await Promise.all(sent);
     const ok = all.filter((r) => r.status === 200).length;
 
