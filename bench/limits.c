@@ -229,7 +229,8 @@ static enum otl_err report(const struct settings *set, struct figures *all, stru
     write_verdict(r, set, all, whole);
     result_note(r,
                 "Medians of %u rounds of %.1f s, all stages in turn in each round; %u points a "
-                "request, %d series. Stages run on one thread, HTTP on one event loop a core.",
+                "request, %d series. Stages run on one thread, HTTP on the event loops that the "
+                "daemon has.",
                 set->rounds, (double)set->limits.duration_ns / 1e9, set->limits.points,
                 (int)LIMITS_SERIES);
     return result_close(r, err);

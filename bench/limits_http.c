@@ -23,6 +23,8 @@ static enum otl_err prime(struct load_opts load, uint64_t *out_accepted, struct 
     enum otl_err rc =
         limits_requests(LIMITS_SERIES / LIMITS_SERVICES, false, false, &requests, err);
 
+    if (rc == OTL_OK && load.connections > requests.n)
+        load.connections = requests.n;
     load.warmup_ns = 0;
     load.duration_ns = PRIME_MS * NS_PER_MS;
     for (int i = 0; i < PRIMES && rc == OTL_OK; i++, load.duration_ns *= 2) {

@@ -218,6 +218,6 @@ const struct reference_command reference_r1 = {
         "homed in on. SDK-shaped: 100 points a request, the rate ramped likewise. Sums with\n"
         "three attributes, 10,000 series. A daemon of our own starts each step with no data.\n",
     .step_ms = 120000,
-    .connections = 8,
+    .connections = 64,
     .run = r1_run,
 };

@@ -125,7 +125,7 @@ prime() { # ARGUMENT...
     local ms=250 got
     accepted=0
     for _ in 1 2 3 4 5; do
-        load "$dir/prime" "$@" --points-per-request $((series / services)) --rate max --warmup 0 \
+        load "$dir/prime" "$@" --connections "$services" --points-per-request $((series / services)) --rate max --warmup 0 \
             --duration "${ms}ms"
         got=$(field points_accepted "$dir/prime")
         accepted=$((accepted + got))
@@ -167,12 +167,13 @@ of_runs() { # NAME CASE: that number of every run
 # name and the arguments of its load
 cases() {
     cat <<'CASES'
-proto-100     --points-per-request 100
-gzip-100      --points-per-request 100 --gzip
-json-100      --points-per-request 100 --encoding json
+proto-100     --points-per-request 100 --connections 32
+proto-100-few --points-per-request 100 --connections 8
+gzip-100      --points-per-request 100 --connections 32 --gzip
+json-100      --points-per-request 100 --connections 32 --encoding json
 proto-1000    --points-per-request 1000
 proto-8000    --points-per-request 8000
-mix-100       --points-per-request 100 --metric-mix all
+mix-100       --points-per-request 100 --connections 32 --metric-mix all
 rate-1000     --points-per-request 100 --rate 1000
 CASES
 }
@@ -223,7 +224,7 @@ run_durability() {
     for run in $(seq "$runs"); do
         for mode in normal full; do
             say "durability, run $run of $runs: $mode"
-            measure "$dir/durability-$mode.$run" "--set sqlite.durability=$mode" --points-per-request 100
+            measure "$dir/durability-$mode.$run" "--set sqlite.durability=$mode" --points-per-request 100 --connections 32
         done
         calculate '100 * f / n' f="$(field points_per_second "$dir/durability-full.$run")" \
             n="$(field points_per_second "$dir/durability-normal.$run")"
@@ -269,8 +270,8 @@ run_series() {
             "$(field lost "$file")" "$(field unsent "$file")"
         stop
     done <<'SERIES' >"$dir/series-rows"
-max       --series 2000000 --rate max --duration 3s
-150k/s    --series 2000000 --rate 1500 --duration 6667ms
+max       --series 2000000 --rate max --duration 3s --connections 32
+150k/s    --series 2000000 --rate 1500 --duration 6667ms --connections 32
 SERIES
     {
         cat "$dir/series-rows"

@@ -180,8 +180,9 @@ uint64_t load_errors(const struct load_result *r)
     return load_attempts(r) - r->requests;
 }
 
-/* Send every series once, all of a service in one request, so that they are known before anything
- * is measured: a series that is new costs rows in the catalogue and a commit in state.db. */
+/* Send every series twice, all of a service in one request, so that they are known before anything
+ * is measured: a series that is new costs rows in the catalogue and a commit in state.db, and the
+ * second time is when the decoder learns it. */
 static enum otl_err prime(const struct target *t, const struct template_opts *content,
                           uint64_t *out_points, struct otl_error *err)
 {
@@ -196,10 +197,10 @@ static enum otl_err prime(const struct target *t, const struct template_opts *co
         return rc;
     *out_points = 0;
     http_client_init(&c);
-    for (unsigned i = 0; i < set.n && !reference_interrupted(); i++) {
+    for (unsigned i = 0; i < 2 * set.n && !reference_interrupted(); i++) {
         int status;
 
-        http_call(&c, &t->url, template_next(&set.templates[i], clock_wall_ns()),
+        http_call(&c, &t->url, template_next(&set.templates[i % set.n], clock_wall_ns()),
                   ANSWER_MS * NS_PER_MS, &status);
         if (status == 0)
             break; /* nothing answers there, which load_run explains */
