@@ -371,8 +371,10 @@ bool ingest_admit(struct http_exchange *x, void *arg)
     struct principal who;
     struct otl_error err;
     uint64_t length = 0;
-    enum otl_err rc = check_head(g, x, &who, &encoding, &coding, &err);
+    enum otl_err rc;
 
+    (void)http_encoding(x, &encoding); /* for the refusal, whatever is looked at first */
+    rc = check_head(g, x, &who, &encoding, &coding, &err);
     (void)http_content_length(x, &length);
     if (rc == OTL_OK && length <= g->opts.max_body_bytes) {
         int64_t in_flight = STATS_GET(inflight_bytes);

@@ -4,7 +4,7 @@ const test = require('node:test');
 const assert = require('node:assert/strict');
 const zlib = require('node:zlib');
 const { numbers } = require('./lib/dump');
-const { Otlite, SAN, SLOW, Shell } = require('./lib/otlite');
+const { Otlite, SAN, SLOW, Shell, until } = require('./lib/otlite');
 const { encode, gauge, point, readPartial, readStatus, request } = require('./lib/otlp');
 const { Raw, chunked, exchange, request: bytes } = require('./lib/raw');
 
@@ -276,11 +276,14 @@ test('H-55 a full queue is 503 at once, and what was queued is stored', TIMEOUT,
     t.after(() => shell.end());
     await shell.run('BEGIN IMMEDIATE;');
     const replies = [];
-    const sent = Array.from({ length: 10 }, (_, i) =>
+    const send = (i) =>
         d.postJson(request([gauge('queue', point(BigInt(i)))]), {}, { agent: false }).then((r) => {
             replies.push(r);
             return r;
-        }));
+        });
+    const sent = Array.from({ length: 10 }, (_, i) => send(i));
+    const pending = () => sent.length - replies.length;
+    const waiting = () => d.metric('otlite_queue_requests');
 
     /* One is in the writer's hands, two wait in the queue; the others are answered now. */
     while (replies.length < 7)
@@ -288,6 +291,12 @@ test('H-55 a full queue is 503 at once, and what was queued is stored', TIMEOUT,
     for (const r of replies) {
         assert.equal(r.status, 503);
         assert.match(r.headers['retry-after'], /^[1-5]$/);
+    }
+    /* With one in the writer's hands and two behind it the queue stays full. */
+    await until('the writer holds one', async () => pending() > (await waiting()));
+    if (pending() < 3) {
+        sent.push(send(10));
+        await until('two wait', async () => (await waiting()) === 2);
     }
     /* Not even the body is waited for. */
     const c = await Raw.open(d.port);
