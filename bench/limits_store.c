@@ -232,7 +232,7 @@ static enum otl_err append_request(struct append *a, const struct template *t, s
     for (uint32_t i = 0; i < b->n_numbers; i++)
         a->keys[i] = (struct dedup_key){t->fields[i].series + 1, b->numbers[i].p.time,
                                         b->numbers[i].p.start_time};
-    a->source = (struct batch_source){a->keys, b->numbers, NULL, 0, b->n_numbers};
+    a->source = (struct batch_source){{0, b->n_numbers}, a->keys, b->numbers, NULL};
     rc = db_run(&a->bare.db, a->begin, "begin", err);
     if (rc == OTL_OK)
         rc = db_run(&a->bare.db, bind_insert(a, b), "insert", err);

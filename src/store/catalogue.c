@@ -589,8 +589,8 @@ static enum otl_err insert_series(struct catalogue *c, uint32_t first, struct ot
     if (rc != OTL_OK || first == d->n)
         return rc;
     c->source.series = d;
-    c->source.first = first;
-    c->source.n = d->n;
+    c->source.rows.first = first;
+    c->source.rows.n = d->n;
     rc = db_run(c->db, c->insert_series, "insert series", err);
     if (rc == OTL_OK && sqlite3_last_insert_rowid(c->db->sql) != dict_last_id(d))
         rc = otl_fail(err, OTL_EINTERNAL, "insert series: row %lld came out as %lld",

@@ -1,19 +1,16 @@
-/* row_source.h -- rows of cells as a table that SQL can select from, for the point types with many
- * columns and for exemplars: one INSERT ... SELECT for all rows of a request, where a statement a
- * row spent a third of its time on beginning and ending.
- *
- * batch_source.h is the same for number points, which need no cells. */
+/* row_source.h -- rows of cells as a table (source_table.h), for the point types with many columns
+ * and for exemplars. batch_source.h is the same for number points, which need no cells. */
 #ifndef OTLITE_STORE_ROW_SOURCE_H
 #define OTLITE_STORE_ROW_SOURCE_H
 
-#include "otlite/db.h"
 #include "rows.h"
+#include "source_table.h"
 
 /* Rows of equally many cells. Zero-initialised is empty; reused by row_list_reset. */
 struct row_list {
-    struct cell *cells; /* n rows of n_columns */
-    size_t cap;         /* cells */
-    uint32_t n;
+    struct source_rows rows; /* first; from 0 on */
+    struct cell *cells;      /* rows.n of n_columns each */
+    size_t cap;              /* cells */
     int n_columns;
     struct buf text; /* what the cells' texts and blobs are parts of */
 };
@@ -26,7 +23,7 @@ bool row_list_add(struct row_list *l, const struct row *r);
 void row_list_trim(struct row_list *l, size_t keep_cells);
 
 /* The table row_source of the connection, with columns c0 to c15: the rows of l when a statement is
- * stepped. l must outlive the connection. One select at a time. */
+ * stepped. l must outlive the connection. */
 enum otl_err row_source_register(struct db *db, struct row_list *l,
                                  struct otl_error *err) OTL_MUSTCHECK;
 

@@ -1,18 +1,16 @@
 /* series_source.h -- series that are in the catalogue's memory but not in the file yet, as a table
- * that SQL can select from: one INSERT ... SELECT stores all the new ones of a request. The table
- * exists on the write connection only. */
+ * (source_table.h). */
 #ifndef OTLITE_STORE_SERIES_SOURCE_H
 #define OTLITE_STORE_SERIES_SOURCE_H
 
 #include "dict.h"
 #include "otlite/bytes.h"
-#include "otlite/db.h"
+#include "source_table.h"
 
-/* What the next select gives: a row for each entry from first to n - 1. Borrowed by the module; the
- * owner fills it before the statement is stepped. */
+/* A row for each entry of rows. The owner fills it before the statement is stepped. */
 struct series_source {
+    struct source_rows rows; /* first */
     const struct dict *series;
-    uint32_t first, n;
     struct buf text; /* scratch; the owner's to free */
 };
 

@@ -432,7 +432,8 @@ static enum otl_err note_exemplars(struct store *s, int64_t point_id, uint32_t i
 
 static enum otl_err insert_exemplars(struct store *s, struct otl_error *err)
 {
-    return s->list.n == 0 ? OTL_OK : db_run(&s->db, s->insert_exemplars, "insert exemplars", err);
+    return s->list.rows.n == 0 ? OTL_OK
+                               : db_run(&s->db, s->insert_exemplars, "insert exemplars", err);
 }
 
 /* The points of which, or (NULL) all, from place first to n. */
@@ -441,7 +442,7 @@ static enum otl_err insert_numbers(struct store *s, const uint32_t *which, uint3
 {
     enum otl_err rc;
 
-    s->source = (struct batch_source){s->keys, s->batch->numbers, which, first, n};
+    s->source = (struct batch_source){{first, n}, s->keys, s->batch->numbers, which};
     if (s->at_once) {
         const struct point *p = &s->batch->numbers[0].p;
         int b = sqlite3_bind_int64(s->insert_at_once, 1, p->time);
@@ -452,7 +453,7 @@ static enum otl_err insert_numbers(struct store *s, const uint32_t *which, uint3
             return db_fail(&s->db, SQLITE_NOMEM, "bind a point", err);
     }
     rc = db_run(&s->db, s->at_once ? s->insert_at_once : s->insert_numbers, "insert points", err);
-    s->source = (struct batch_source){0};
+    s->source = (struct batch_source){.keys = NULL};
     return rc;
 }
 
