@@ -23,7 +23,7 @@ static void result_value(sqlite3_context *ctx, const struct value *v)
 
 static int batch_column(struct source_rows *src, sqlite3_context *ctx, uint32_t row, int col)
 {
-    const struct batch_source *b = (const struct batch_source *)src;
+    const struct batch_source *b = (const struct batch_source *)(const void *)src;
     uint32_t i = b->which == NULL ? row : b->which[row];
     const struct number_point *point = &b->points[i];
 

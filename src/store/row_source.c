@@ -65,7 +65,7 @@ bool row_list_add(struct row_list *l, const struct row *r)
 
 static int row_column(struct source_rows *src, sqlite3_context *ctx, uint32_t row, int col)
 {
-    const struct row_list *l = (const struct row_list *)src;
+    const struct row_list *l = (const struct row_list *)(const void *)src;
     const struct cell *cell = &l->cells[(size_t)row * (size_t)l->n_columns + (size_t)col];
 
     if (col >= l->n_columns)

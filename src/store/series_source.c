@@ -6,7 +6,7 @@
 
 static int series_column(struct source_rows *src, sqlite3_context *ctx, uint32_t row, int col)
 {
-    struct series_source *s = (struct series_source *)src;
+    struct series_source *s = (struct series_source *)(void *)src;
     const struct dict_entry *e = &s->series->entries[row];
     struct bytes key = dict_key(e);
 
