@@ -9,8 +9,10 @@
  * I3  While QUEUED only the writer touches job, batch and arena; the loop may lose the client
  *     meanwhile, which touches the exchange alone.
  * I4  What a loop keeps for its requests (the pool, the cache of known series) only that loop
- * touches. The body, the inflated copy, the arena and what is held of the cache live until REPLIED,
- * since the batch borrows them. In steady state a request allocates nothing. */
+ *     touches.
+ *
+ * The body, the inflated copy, the arena and what is held of the cache live until REPLIED, since
+ * the batch borrows them. In steady state a request allocates nothing. */
 #include "otlite/ingest.h"
 
 #include <pthread.h>

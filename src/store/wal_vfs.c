@@ -1,17 +1,23 @@
 /* What SQLite may believe when a call returns, and why it still may:
  *
  * W1 A commit is published (to this process and all others) by the wal-index, which SQLite writes
- *    after the xWrite of the commit frame's page has returned SQLITE_OK. The frame header carries
- * the mark: bytes 4 to 7, the database's size in pages, are zero in all frames but the last of a
- *    transaction (file format, "WAL Frame Header"). So the write that follows a marked header
- * passes everything on before it returns, and returns what the VFS below said. No frame is ever
- * held back behind a commit. W2 An error of a held-back write comes out of the next call on the
- * file that can fail: another write, a read, a sync, a truncation. All of them come before W1's, so
- * it fails the transaction that it belongs to. W3 Only a write that begins where the last one ended
- * is held back. A page that is written a second time, and the frame headers that then get new
- * checksums, lie before that place and go straight through, marked or not. W4 Whoever looks at the
- * file through this handle (read, size, sync, truncate, close) sees all of it: what is held back is
- * passed on first. Others look only at frames that are published.
+ * after the xWrite of the commit frame's page has returned SQLITE_OK. The frame header carries the
+ * mark: bytes 4 to 7, the database's size in pages, are zero in all frames but the last of a
+ * transaction (file format, "WAL Frame Header"). So the write that follows a marked header passes
+ * everything on before it returns, and returns what the VFS below said. No frame is ever held back
+ * behind a commit.
+ *
+ * W2 An error of a held-back write comes out of the next call on the file that can fail: another
+ * write, a read, a sync, a truncation. All of them come before W1's, so it fails the transaction
+ * that it belongs to.
+ *
+ * W3 Only a write that begins where the last one ended is held back. A page that is written a
+ * second time, and the frame headers that then get new checksums, lie before that place and go
+ * straight through, marked or not.
+ *
+ * W4 Whoever looks at the file through this handle (read, size, sync, truncate, close) sees all of
+ * it: what is held back is passed on first. Others look only at frames that are published.
+ *
  * W5 What is held back when the write lock is released belongs to a transaction that was rolled
  * back after it spilled pages: W1 leaves nothing of a committed one. It is dropped, because from
  * then on another process may commit at the same place in the file.
