@@ -14,7 +14,7 @@ BEGIN {
     for (i = 1; i <= n; i++) header[h[i]] = 0
     n = split("attrs batch decode known reply", h, " ")
     for (i = 1; i <= n; i++) header[h[i]] = 1
-    n = split("backup db export reader state store writer", h, " ")
+    n = split("backup db export maintain read reader state store writer", h, " ")
     for (i = 1; i <= n; i++) header[h[i]] = 2
     n = split("admin auth http ingest query", h, " ")
     for (i = 1; i <= n; i++) header[h[i]] = 3

@@ -29,6 +29,7 @@
     X(OTL_ERATE, "too many requests", 429)                         \
     X(OTL_EBUSY, "the writer queue is full", 503)                  \
     X(OTL_ELATE, "the request waited too long", 503)               \
+    X(OTL_ECANCELLED, "the client went away", 503)                 \
     X(OTL_ELOCKED, "the database is locked by another process", 503) \
     X(OTL_EFULL, "the disk is full", 503)                          \
     X(OTL_EIO, "the disk reports an I/O error", 503)               \

@@ -133,6 +133,29 @@ static const char V1[] =
     " JOIN scope c ON c.id = m.scope_id"
     " JOIN resource r ON r.id = c.resource_id;";
 
-const struct db_migration telemetry_migrations[] = {{V1}};
+/* What is sealed (part.h). Ids of parts are never used twice: AUTOINCREMENT. */
+static const char V2[] =
+    "CREATE TABLE part ("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " kind TEXT NOT NULL," /* series_schemas[].name */
+    " resolution INTEGER NOT NULL,"
+    " day INTEGER NOT NULL,"
+    " sequence INTEGER NOT NULL,"
+    " live INTEGER NOT NULL,"
+    " min_time INTEGER NOT NULL,"
+    " max_time INTEGER NOT NULL,"
+    " points INTEGER NOT NULL,"
+    " blocks INTEGER NOT NULL,"
+    " bytes INTEGER NOT NULL);"
+    "CREATE TABLE block ("
+    " id INTEGER PRIMARY KEY," /* part.id << 24 | number */
+    " first_series INTEGER NOT NULL,"
+    " last_series INTEGER NOT NULL,"
+    " min_time INTEGER NOT NULL,"
+    " max_time INTEGER NOT NULL,"
+    " points INTEGER NOT NULL,"
+    " data BLOB NOT NULL);";
+
+const struct db_migration telemetry_migrations[] = {{V1}, {V2}};
 const int telemetry_migration_count =
     sizeof(telemetry_migrations) / sizeof(telemetry_migrations[0]);

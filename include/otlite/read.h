@@ -1,0 +1,172 @@
+/* read.h -- the one way to read what is stored: select series, scan their points, aggregate them by
+ * windows. SQL functions, export, the HTTP APIs and the tools all stand on it.
+ *
+ * A read is one query in one snapshot: what was committed before read_begin is in it, nothing later.
+ * It has a deadline, a budget of memory, and a flag that ends it. Doubles may be NaN and infinite
+ * everywhere. Times are nanoseconds since 1970; ranges are [from, to). */
+#ifndef OTLITE_READ_H
+#define OTLITE_READ_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "otlite/batch.h"
+#include "otlite/bytes.h"
+#include "otlite/db.h"
+#include "otlite/err.h"
+
+struct head_mirror;
+struct series_points; /* src/store/series_points.h */
+
+/* ---- what all readers of a process share ---- */
+
+struct read_shared; /* cache of parts, index of labels, mirror of the head; thread-safe */
+/* mirror: the store's (store_mirror), or NULL in a process without the writer; borrowed. cache_bytes: of
+ * parts. */
+enum otl_err read_shared_new(struct head_mirror *mirror, size_t cache_bytes,
+                             struct read_shared **out, struct otl_error *err) OTL_MUSTCHECK;
+void read_shared_free(struct read_shared *s);
+
+/* One connection's side of it: statements, the parts of the snapshot. One thread at a time. */
+struct read_session;
+enum otl_err read_session_open(struct read_shared *s, struct db *db, struct read_session **out,
+                               struct otl_error *err) OTL_MUSTCHECK;
+void read_session_close(struct read_session *s);
+
+/* ---- one query ---- */
+
+struct read_limits {
+    int64_t deadline_ns;        /* monotonic clock; 0: none. OTL_ELATE beyond */
+    size_t max_bytes;           /* of memory for results and scratch; 0: no limit. OTL_ETOOBIG beyond */
+    const atomic_bool *cancel;  /* may be NULL; true ends it with OTL_ECANCELLED */
+};
+struct read;
+/* begin: start a read transaction of its own; else the caller has one open on the connection. */
+enum otl_err read_begin(struct read_session *s, const struct read_limits *limits, bool begin,
+                        struct read **out, struct otl_error *err) OTL_MUSTCHECK;
+/* Ends the transaction if read_begin began it. Takes NULL. */
+void read_end(struct read *r);
+/* For loops of the caller's: OTL_OK, OTL_ELATE or OTL_ECANCELLED. */
+enum otl_err read_check(struct read *r, struct otl_error *err) OTL_MUSTCHECK;
+/* Account for memory of the caller's against the budget; a negative n gives back. */
+enum otl_err read_charge(struct read *r, int64_t n, struct otl_error *err) OTL_MUSTCHECK;
+
+/* ---- series ---- */
+
+enum match_what {
+    MATCH_NAME,      /* the metric's name */
+    MATCH_SERVICE,   /* resource.service_name */
+    MATCH_TYPE,      /* metric.type: "gauge", "sum", ... */
+    MATCH_UNIT,
+    MATCH_RESOURCE,  /* resource attribute `key` */
+    MATCH_SCOPE,     /* scope's name */
+    MATCH_ATTRIBUTE, /* point attribute `key` */
+    MATCH_ANY        /* point attribute `key`, else resource attribute `key` */
+};
+enum match_op { MATCH_EQUAL, MATCH_NOT_EQUAL, MATCH_REGEX, MATCH_NOT_REGEX };
+/* Values are compared as text: strings as they are, integers and doubles as JSON has them, true and
+ * false, others as their JSON. An attribute that is absent has the value "". Regular expressions match
+ * the whole value. */
+struct matcher {
+    enum match_what what;
+    enum match_op op;
+    struct bytes key, value;
+};
+
+/* Ascending ids. Owner of its memory. */
+struct series_list {
+    int64_t *ids;
+    size_t n, cap;
+};
+void series_list_fini(struct series_list *l);
+/* The series of a project (0: all) that match all matchers. OTL_EBADREQUEST: a regular expression that
+ * is none, with place and reason. out is empty or reused. */
+enum otl_err read_select(struct read *r, int64_t project_id, const struct matcher *m, size_t n,
+                         struct series_list *out, struct otl_error *err) OTL_MUSTCHECK;
+/* `name{key="value",key!="value",key=~"re",key!~"re"}`, or `{...}`: keys `__name__`, `service`, `type`,
+ * `unit`, `scope`, `resource.KEY`, others MATCH_ANY; keys that are no identifiers in quotes. Matchers
+ * and their text are malloced at once in *mem. OTL_EBADREQUEST: what is wrong, at which character. */
+enum otl_err matchers_parse(struct bytes text, struct matcher **out, size_t *n, void **mem,
+                            struct otl_error *err) OTL_MUSTCHECK;
+
+/* What a series is. Borrowed from the shared index until read_end. */
+struct series_info {
+    int64_t id, metric_id, scope_id, resource_id, project_id;
+    enum metric_type type;
+    enum temporality temporality;
+    bool is_monotonic;
+    struct bytes name, unit, service;
+    struct bytes attributes, resource_attributes; /* canonical (attrs.h) */
+    struct bytes scope_name;
+};
+/* false: no such series in the snapshot. */
+bool read_series_info(struct read *r, int64_t series_id, struct series_info *out);
+/* Distinct values (text as above) of what `what` and key name, over the series of l (NULL: all of the
+ * project), sorted; or the attribute keys that occur, for MATCH_ATTRIBUTE or MATCH_RESOURCE with an
+ * empty key. emit's bytes are borrowed during the call; an error from it ends the walk. */
+enum otl_err read_values(struct read *r, int64_t project_id, const struct series_list *l,
+                         enum match_what what, struct bytes key,
+                         enum otl_err (*emit)(void *arg, struct bytes value, struct otl_error *err),
+                         void *arg, struct otl_error *err) OTL_MUSTCHECK;
+
+/* ---- points ---- */
+
+/* All points of a kind (enum series_kind; its exemplars with KIND_EXEMPLAR) of one series in [from, to),
+ * head and parts merged, appended to out in the order of keys. */
+enum otl_err read_points(struct read *r, int kind, int64_t series_id, int64_t from, int64_t to,
+                         struct series_points *out, struct otl_error *err) OTL_MUSTCHECK;
+/* The same for many series, in the order of ids; series without points are left out. Reads each block
+ * once. p is reused when emit returns. series NULL: all. */
+enum otl_err read_scan(struct read *r, int kind, const int64_t *series, size_t n, int64_t from,
+                       int64_t to,
+                       enum otl_err (*emit)(void *arg, int64_t series_id,
+                                            const struct series_points *p, struct otl_error *err),
+                       void *arg, struct otl_error *err) OTL_MUSTCHECK;
+/* Rollup rows (KIND_NUMBER_ROLLUP, KIND_HISTOGRAM_ROLLUP) of a resolution in seconds, windows in [from,
+ * to) that are whole: from rollup parts where there are some, made from raw points elsewhere. Merged to
+ * one row a window. */
+enum otl_err read_rollups(struct read *r, int kind, int resolution, const int64_t *series, size_t n,
+                          int64_t from, int64_t to,
+                          enum otl_err (*emit)(void *arg, int64_t series_id,
+                                               const struct series_points *p,
+                                               struct otl_error *err),
+                          void *arg, struct otl_error *err) OTL_MUSTCHECK;
+
+/* ---- windows over numbers ---- */
+
+/* What falls into one window of one group. */
+struct window {
+    uint64_t count; /* values that are not NaN */
+    uint64_t n_nan;
+    double sum, min, max; /* over count; 0 when it is 0 */
+    double increase;      /* sum over the group's series: growth within the window, each value against the
+                             one before it in its series, which may lie before the window (and before
+                             from, by at most look_back); a reset counts from 0. For delta temporality
+                             it is the sum. */
+    double first, last;   /* of the series with the least/greatest time; NaN counts; ties: greater id */
+    int64_t first_time, last_time; /* 0 when there is none */
+};
+
+struct window_query {
+    const int64_t *series; /* ascending */
+    const uint32_t *group; /* of each, below n_groups; NULL: all in group 0 */
+    size_t n;
+    uint32_t n_groups;
+    int64_t from, to, step; /* windows [from + i * step, + step), the last one cut at to; step 0: one */
+    int64_t look_back;      /* ns before `from` to look for the value before the first, for increase */
+    bool want_increase;     /* false: increase is 0 and cheaper */
+};
+/* How it was answered, for tests, EXPLAIN and the curious. */
+struct window_cost {
+    uint64_t chunks_by_summary, chunks_decoded, rollup_chunks, head_points;
+    int resolution; /* of the rollups used; 0: raw */
+};
+/* windows: n_groups * ceil((to - from) / step), group by group; *out is malloced and charged to the
+ * budget. A chunk that lies in one window is answered by its summary, rollups are used where windows are
+ * made of whole ones. cost may be NULL. */
+enum otl_err read_windows(struct read *r, const struct window_query *q, struct window **out,
+                          struct window_cost *cost, struct otl_error *err) OTL_MUSTCHECK;
+
+#endif
