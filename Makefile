@@ -40,7 +40,7 @@ CFLAGS   ?=
 ALLFLAGS := $(STD) $(OPT) -g $(HARDEN) $(SANFLAGS) $(INCLUDES) -DOTLITE_VERSION='"$(VERSION)"' \
 	$(CFLAGS) -MMD -MP
 LDFLAGS  += -pie -Wl,-z,relro,-z,now $(SANFLAGS)
-LIBS     := -lsqlite3 -levent_core -lprotobuf-c -lz -lcrypto -lm -lpthread
+LIBS     := -lpcre2-8 -lsqlite3 -levent_core -lprotobuf-c -lz -lcrypto -lm -lpthread
 
 PROTOS := $(wildcard proto/*.proto)
 GEN_C  := $(patsubst proto/%.proto,$(B)/gen/%.pb-c.c,$(PROTOS))

@@ -7,7 +7,7 @@ set -eu
 case "${1:?usage: deps.sh build|test|container}" in
 build)
     packages="gcc libc6-dev make pkg-config libsqlite3-dev libevent-dev libprotobuf-c-dev \
-protobuf-c-compiler libprotobuf-dev zlib1g-dev libssl-dev"
+protobuf-c-compiler libprotobuf-dev zlib1g-dev libssl-dev libpcre2-dev"
     ;;
 test)
     packages="libcmocka-dev libjansson-dev nodejs npm sqlite3 curl clang"

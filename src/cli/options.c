@@ -65,6 +65,7 @@ int cli_status(enum otl_err code)
     case OTL_ERATE:
     case OTL_EBUSY:
     case OTL_ELATE:
+    case OTL_ECANCELLED:
     case OTL_ELOCKED:
     case OTL_ESTOPPING:
         return EX_TEMPFAIL;
