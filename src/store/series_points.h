@@ -155,12 +155,15 @@ bool series_points_append(struct series_points *p, const struct series_points *f
 bool series_points_add_number(struct series_points *p, int64_t time, int64_t start_time,
                               uint32_t flags, enum value_kind kind, int64_t v) OTL_MUSTCHECK;
 /* Append a row of a head table: its cells in the order of point_tables[kind].columns without
- * series_id (rows.h), or of the exemplar's. The same content as row_* made of the batch's point.
+ * series_id (rows.h). The same content as row_* made of the batch's point. An exemplar's are: time and
+ * start_time of its point, exemplar_time, value, trace_id, span_id, identity (canonical attributes, a
+ * BLOB); of a mark all after start_time are 0, NULL, NULL, NULL and an empty BLOB. Rollups have no rows.
  * False with *malformed set: a cell that no such row has; false without: no memory. */
 struct sqlite3_stmt;
 bool series_points_add_row(struct series_points *p, struct sqlite3_stmt *st, int first_column,
                            bool *malformed) OTL_MUSTCHECK;
-/* The other way: point i as a row of that series, bit for bit as rows.h would have it. */
+/* The other way: point i as a row of that series, bit for bit as rows.h would have it; an exemplar's
+ * cells as above, with series_id in front. Not for rollups. */
 bool series_points_row(const struct series_points *p, size_t i, int64_t series_id,
                        struct row *out) OTL_MUSTCHECK;
 
