@@ -34,6 +34,7 @@
     X(commits, "commits_total", "Transactions committed")                                         \
     X(commit_failures, "commit_failures_total", "Transactions that failed and were rolled back")  \
     X(checkpoints, "checkpoints_total", "Checkpoints run")                                        \
+    X(tasks, "maintenance_tasks_total", "Transactions of maintenance on the writer")              \
     X(auth_failures, "auth_failures_total", "Requests refused with 401 or 403")
 
 #define OTL_GAUGES(X)                                                                              \
@@ -45,7 +46,9 @@
     X(series, "series", "Series in the catalogue")                                                \
     X(wal_bytes, "wal_bytes", "Size of telemetry.db-wal")                                         \
     X(db_bytes, "database_bytes", "Size of telemetry.db")                                         \
-    X(state_bytes, "state_database_bytes", "Size of state.db")
+    X(state_bytes, "state_database_bytes", "Size of state.db")                                    \
+    X(task_longest_us, "maintenance_task_longest_microseconds",                                   \
+      "Longest transaction of maintenance on the writer since the start")
 
 enum {
     STATS_MAX_STATUS = 600,

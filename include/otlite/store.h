@@ -68,6 +68,14 @@ enum otl_err store_requests(struct store *s, const struct store_request *r, uint
 enum otl_err store_batch(struct store *s, int64_t project_id, struct batch *b, int64_t busy_ms,
                          struct store_result *out, struct otl_error *err) OTL_MUSTCHECK;
 
+/* A piece of maintenance: BEGIN IMMEDIATE (waiting for other processes at most busy_ms), task, and
+ * COMMIT if it gave OTL_OK, else everything is rolled back. The task uses db for its statements, and
+ * resets or finalises each. */
+typedef enum otl_err store_task_fn(void *arg, struct store *s, struct db *db,
+                                   struct otl_error *err);
+enum otl_err store_task(struct store *s, store_task_fn *task, void *arg, int64_t busy_ms,
+                        struct otl_error *err) OTL_MUSTCHECK;
+
 /* Can a transaction commit now? BEGIN IMMEDIATE, a write that changes nothing, COMMIT. */
 enum otl_err store_probe(struct store *s, int64_t busy_ms, struct otl_error *err) OTL_MUSTCHECK;
 

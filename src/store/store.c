@@ -702,6 +702,24 @@ enum otl_err store_batch(struct store *s, int64_t project_id, struct batch *b, i
     return store_requests(s, &r, 1, busy_ms, err);
 }
 
+enum otl_err store_task(struct store *s, store_task_fn *task, void *arg, int64_t busy_ms,
+                        struct otl_error *err)
+{
+    enum otl_err rc = begin(s, busy_ms, err);
+
+    if (rc == OTL_OK)
+        rc = catch_up(s, err);
+    if (rc == OTL_OK)
+        rc = task(arg, s, &s->db, err);
+    if (rc == OTL_OK)
+        rc = db_run(&s->db, s->commit, "commit", err);
+    if (rc == OTL_OK)
+        s->seen_version = version_after_commit(s);
+    else
+        end_transaction(s);
+    return rc;
+}
+
 enum otl_err store_probe(struct store *s, int64_t busy_ms, struct otl_error *err)
 {
     char sql[48];

@@ -10,7 +10,7 @@
  *    they share its sync; when that one fails, each gets its own after all.
  * I5 The bytes and the number of waiting jobs never pass their limits, except that one job alone
  *    may be larger than the queue: refused, it would be sent again for ever. A job waits until the
- *    writer begins with it.
+ *    writer begins with it. A task is not counted; there is one at most.
  * I6 Stopping: new jobs are refused, then the waiting ones are finished, then the log is moved into
  *    the file, then the database is closed.
  * I7 The catalogue in memory holds committed ids only (store.c undoes it with the transaction).
@@ -54,11 +54,12 @@ struct writer {
     pthread_t thread;
     bool has_thread;
 
-    pthread_mutex_t mu;  /* guards from here to stopping */
+    pthread_mutex_t mu;  /* guards from here to has_task */
     pthread_cond_t wake; /* todo has a job, or stopping */
     struct write_job *head, *tail;
     bool idle; /* the writer waits, and nobody has woken it yet */
     bool stopping;
+    bool has_task; /* one is waiting or under way */
 
     /* Of the jobs that wait, in the list or taken. Grow under mu, so that a limit that was looked
      * at holds, and shrink without it. */
@@ -89,6 +90,14 @@ enum otl_err writer_room(struct writer *w, size_t bytes, struct otl_error *err)
                     waiting);
 }
 
+static void join_queue(struct writer *w, const struct write_job *job)
+{
+    w->queued_jobs++;
+    w->queued_bytes += job->bytes;
+    STATS_ADD(queue_jobs, 1);
+    STATS_ADD(queue_bytes, (int64_t)job->bytes);
+}
+
 enum otl_err writer_submit(struct writer *w, struct write_job *job, struct otl_error *err)
 {
     enum otl_err rc = OTL_OK;
@@ -99,18 +108,20 @@ enum otl_err writer_submit(struct writer *w, struct write_job *job, struct otl_e
     (void)pthread_mutex_lock(&w->mu);
     if (w->stopping)
         rc = otl_fail(err, OTL_ESTOPPING, "the daemon is stopping; send again in a moment");
-    else
+    else if (job->task == NULL)
         rc = writer_room(w, job->bytes, err);
+    else if (w->has_task)
+        rc = otl_fail(err, OTL_EBUSY, "the writer has a task of maintenance already");
     if (rc == OTL_OK) {
         if (w->tail == NULL)
             w->head = job;
         else
             w->tail->next = job;
         w->tail = job;
-        w->queued_jobs++;
-        w->queued_bytes += job->bytes;
-        STATS_ADD(queue_jobs, 1);
-        STATS_ADD(queue_bytes, (int64_t)job->bytes);
+        if (job->task == NULL)
+            join_queue(w, job);
+        else
+            w->has_task = true;
         wake = w->idle;
         w->idle = false;
     }
@@ -165,9 +176,11 @@ static void take_jobs(struct writer *w, bool *end)
     while (w->head != NULL && w->n_taken < max_jobs) {
         bytes += w->head->bytes;
         points += points_of(w->head);
-        if (w->n_taken > 0 && (bytes > TAKE_BYTES || points > TAKE_POINTS))
+        if (w->n_taken > 0 && (bytes > TAKE_BYTES || points > TAKE_POINTS || w->head->task != NULL))
             break;
         take_first(w);
+        if (w->taken[w->n_taken - 1]->task != NULL)
+            break; /* alone, so that no answer waits for it */
     }
     *end = w->n_taken == 0 && w->stopping;
     (void)pthread_mutex_unlock(&w->mu);
@@ -190,9 +203,11 @@ static int64_t busy_ms(const struct writer *w, const struct write_job *job)
 /* What comes before the telemetry transaction of a job. */
 static enum otl_err prepare_job(struct writer *w, struct write_job *job)
 {
-    leave_queue(w, job);
     job->err = (struct otl_error){0};
     job->result = (struct store_result){0};
+    if (job->task != NULL)
+        return OTL_OK;
+    leave_queue(w, job);
     if (time_left_ms(w, job) < 0)
         return otl_fail(&job->err, OTL_ELATE,
                         "the request waited longer than %lld ms for the writer; send again",
@@ -237,9 +252,26 @@ static enum otl_err store_jobs(struct writer *w, struct write_job *const *jobs, 
     return OTL_OK;
 }
 
+static enum otl_err run_task(struct writer *w, struct write_job *job)
+{
+    int64_t start = clock_mono_ns(), us;
+    enum otl_err rc = store_task(w->store, job->task, job->task_arg, 0, &job->err);
+
+    us = (clock_mono_ns() - start) / 1000;
+    STATS_ADD(tasks, 1);
+    if (us > STATS_GET(task_longest_us))
+        STATS_SET(task_longest_us, us);
+    (void)pthread_mutex_lock(&w->mu);
+    w->has_task = false; /* before it goes back: the next may be submitted from there */
+    (void)pthread_mutex_unlock(&w->mu);
+    return rc;
+}
+
 /* A job that is not late and has been prepared, in a transaction of its own. */
 static enum otl_err run_alone(struct writer *w, struct write_job *job)
 {
+    if (job->task != NULL)
+        return run_task(w, job);
     if (job->batch == NULL)
         return store_probe(w->store, busy_ms(w, job), &job->err);
     return store_jobs(w, &job, 1, &job->err);
@@ -272,7 +304,7 @@ static void hand_back(struct writer *w, unsigned first, unsigned end)
 
             if (same == NULL || same->reply_to != to)
                 continue;
-            if (same->rc != OTL_OK)
+            if (same->rc != OTL_OK && same->task == NULL)
                 log_failure(w, same);
             same->done.next = NULL;
             if (last != NULL)

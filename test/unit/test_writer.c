@@ -464,6 +464,152 @@ static void a_database_that_cannot_be_opened_is_reported_by_start(void **state)
     rmdir(path);
 }
 
+/* ---- tasks ---- */
+
+static struct {
+    int runs, points_seen;
+    bool in_transaction;
+    enum otl_err result;
+} task;
+
+/* Writes a row, and notes what it found. */
+static enum otl_err run_task(void *arg, struct store *s, struct db *db, struct otl_error *e)
+{
+    int64_t n = -1;
+    enum otl_err rc;
+
+    (void)arg;
+    (void)s;
+    task.runs++;
+    task.in_transaction = sqlite3_get_autocommit(db->sql) == 0;
+    rc = db_query_int(db, "SELECT count(*) FROM number_point", &n, e);
+    task.points_seen = (int)n;
+    if (rc == OTL_OK)
+        rc = db_exec(db, "CREATE TABLE task_ran(x)", e);
+    if (rc == OTL_OK && task.result != OTL_OK)
+        rc = otl_fail(e, task.result, "the task failed");
+    return rc;
+}
+
+/* Job i becomes a task. */
+static void make_task(int i)
+{
+    memset(&task, 0, sizeof(task));
+    task.result = OTL_OK;
+    jobs[i].w.batch = NULL;
+    jobs[i].w.task = run_task;
+}
+
+static void a_task_takes_its_turn_in_a_transaction_of_its_own(void **state)
+{
+    (void)state;
+    make_task(1);
+    start();
+    gate_set(true);
+    for (int i = 0; i < 4; i++)
+        submit(i);
+    gate_set(false);
+    drain(4);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(jobs[i].w.rc, OTL_OK);
+    assert_int_equal(task.runs, 1);
+    assert_true(task.in_transaction);
+    assert_int_equal(task.points_seen, 1);
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM sqlite_schema WHERE name = 'task_ran'"),
+                     1);
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_point"), 3);
+}
+
+static void with_durability_full_a_task_is_not_grouped_with_requests(void **state)
+{
+    (void)state;
+    opts.store.durability = DURABILITY_FULL;
+    make_task(2);
+    task.result = OTL_EFULL;
+    start();
+    gate_set(true);
+    submit(0);
+    gate_wait_entered();
+    for (int i = 1; i < 5; i++)
+        submit(i);
+    gate_set(false);
+    drain(5);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(jobs[i].w.rc, i == 2 ? OTL_EFULL : OTL_OK);
+    assert_int_equal(task.points_seen, 2);
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_point"), 4);
+}
+
+static void a_task_that_fails_leaves_nothing(void **state)
+{
+    (void)state;
+    make_task(0);
+    task.result = OTL_ECORRUPT;
+    start();
+    submit(0);
+    drain(1);
+    assert_int_equal(jobs[0].w.rc, OTL_ECORRUPT);
+    assert_string_equal(jobs[0].w.err.msg, "the task failed");
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM sqlite_schema WHERE name = 'task_ran'"),
+                     0);
+    submit(1);
+    drain(1);
+    assert_int_equal(jobs[1].w.rc, OTL_OK);
+}
+
+static void a_task_takes_no_room_and_there_is_one(void **state)
+{
+    (void)state;
+    opts.max_queue_jobs = 1;
+    opts.max_age_ms = 60000;
+    make_task(1);
+    jobs[1].w.bytes = 1000000;
+    jobs[2].w.batch = NULL;
+    jobs[2].w.task = run_task;
+    start();
+    gate_set(true);
+    submit(0);
+    gate_wait_entered();
+    submit(1);
+    assert_int_equal(writer_submit(w, &jobs[2].w, &err), OTL_EBUSY);
+    assert_int_equal(STATS_GET(queue_jobs), 0);
+    assert_int_equal(STATS_GET(queue_bytes), 0);
+    submit(3); /* the one request that may wait */
+    assert_int_equal(writer_submit(w, &jobs[4].w, &err), OTL_EBUSY);
+    jobs[1].w.submitted_ns -= 3600 * NS_PER_S; /* a task is never late */
+    gate_set(false);
+    drain(3);
+    assert_int_equal(jobs[1].w.rc, OTL_OK);
+    assert_int_equal(jobs[3].w.rc, OTL_OK);
+    task.result = OTL_EDB;
+    submit(2); /* the first is done */
+    drain(1);
+    assert_int_equal(task.runs, 2);
+}
+
+static void a_task_does_not_wait_for_another_process(void **state)
+{
+    char path[4200];
+    sqlite3 *other;
+
+    (void)state;
+    opts.store.busy_timeout_ms = 3600000;
+    make_task(0);
+    start();
+    snprintf(path, sizeof(path), "%s/telemetry.db", dir);
+    assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    submit(0);
+    drain(1);
+    assert_int_equal(jobs[0].w.rc, OTL_ELOCKED);
+    assert_int_equal(task.runs, 0);
+    assert_int_equal(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(other);
+    submit(0);
+    drain(1);
+    assert_int_equal(jobs[0].w.rc, OTL_OK);
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -482,6 +628,11 @@ int main(void)
         CASE(the_log_stays_near_its_cap),
         CASE(the_log_comes_down_after_a_reader_left_without_new_traffic),
         CASE(a_database_that_cannot_be_opened_is_reported_by_start),
+        CASE(a_task_takes_its_turn_in_a_transaction_of_its_own),
+        CASE(with_durability_full_a_task_is_not_grouped_with_requests),
+        CASE(a_task_that_fails_leaves_nothing),
+        CASE(a_task_takes_no_room_and_there_is_one),
+        CASE(a_task_does_not_wait_for_another_process),
     };
 
     return cmocka_run_group_tests_name("writer", tests, NULL, NULL);
