@@ -21,8 +21,8 @@ void column_encode_ints(struct buf *out, const int64_t *v, size_t n);
 /* The same for IEEE 754 bits: NaN payloads, -0.0, infinities and subnormals survive. Doubles that
  * are decimals of few digits become scaled integers where that is exact, others are XORed. */
 void column_encode_doubles(struct buf *out, const uint64_t *bits, size_t n);
-/* n byte strings, the i-th from end[i - 1] (0 for the first) to end[i] of data. Equal neighbours cost
- * next to nothing, and the text is deflated where that helps. */
+/* n byte strings, the i-th from end[i - 1] (0 for the first) to end[i] of data. Equal neighbours
+ * cost next to nothing, and the text is deflated where that helps. */
 void column_encode_bytes(struct buf *out, const uint8_t *data, const uint32_t *end, size_t n);
 
 /* Decode all of in as n values. False: in is not the stream of n values (damaged); out is then
