@@ -22,6 +22,8 @@ struct store_opts {
     int64_t busy_timeout_ms;
     int64_t checkpoint_pages; /* checkpoint when the WAL holds this many pages */
     bool secure_delete;
+    /* When the open half of a kind is closed (src/store/head.h); 0: the default of each. */
+    int64_t head_max_rows, head_max_bytes, head_max_age_ms;
 };
 
 enum { TELEMETRY_APPLICATION_ID = 0x6f746c74 /* "otlt" */ };
@@ -69,12 +71,25 @@ enum otl_err store_batch(struct store *s, int64_t project_id, struct batch *b, i
                          struct store_result *out, struct otl_error *err) OTL_MUSTCHECK;
 
 /* A piece of maintenance: BEGIN IMMEDIATE (waiting for other processes at most busy_ms), task, and
- * COMMIT if it gave OTL_OK, else everything is rolled back. The task uses db for its statements, and
- * resets or finalises each. */
+ * COMMIT if it gave OTL_OK, else everything is rolled back. The task uses db for its statements,
+ * and resets or finalises each. */
 typedef enum otl_err store_task_fn(void *arg, struct store *s, struct db *db,
                                    struct otl_error *err);
 enum otl_err store_task(struct store *s, store_task_fn *task, void *arg, int64_t busy_ms,
                         struct otl_error *err) OTL_MUSTCHECK;
+
+/* For tasks, with the kinds of src/store/series_points.h; KIND_ALL: each of the head's.
+ * rotate: close the open half, if it has rows, and open the other. OTL_EBUSY: the other one is not
+ * sealed and empty yet (of all kinds those that can be are rotated). seal: a part with the rows of
+ * a closed half went live in this transaction; marks the half sealed, and saves the latest times of
+ * the series. When the task is committed, the store and the mirror forget the half. */
+enum { KIND_ALL = -1 };
+enum otl_err store_rotate(struct store *s, int kind, struct otl_error *err) OTL_MUSTCHECK;
+enum otl_err store_seal(struct store *s, int kind, int half, int64_t epoch,
+                        struct otl_error *err) OTL_MUSTCHECK;
+/* For readers; lives as long as the store. Any thread. */
+struct head_mirror;
+struct head_mirror *store_mirror(struct store *s);
 
 /* Can a transaction commit now? BEGIN IMMEDIATE, a write that changes nothing, COMMIT. */
 enum otl_err store_probe(struct store *s, int64_t busy_ms, struct otl_error *err) OTL_MUSTCHECK;

@@ -66,6 +66,8 @@ enum otl_err writer_room(struct writer *w, size_t bytes, struct otl_error *err) 
  * this every job has been pushed to its handoff. Call once; then writer_free, when no call of
  * writer_submit is under way any more. */
 void writer_stop(struct writer *w);
+/* Of its store; valid until writer_free. Any thread. */
+struct head_mirror *writer_mirror(struct writer *w);
 void writer_free(struct writer *w);
 
 #endif

@@ -1,24 +1,21 @@
 /* head.h -- the head: the newest points as plain rows, and their mirror in memory.
  *
  * Each kind of point (and the exemplars) has two tables of the same columns, its halves:
- * number_head_0 and number_head_1, histogram_head_0, ... One is open and takes all new rows; when it
- * is large or old enough it is closed, and the other one, empty by then, is opened. A closed half is
- * sealed into a part (part.h) and then emptied. Table `head` has a row a half:
- *   epoch   counts up each time that the half is opened anew; names (kind, half, epoch) one set of rows
- *   state   'open' | 'closed' | 'sealed': its rows are in a live part now and do not count any more,
- *           or there are none
- * Invariants:
- * H1 Rows are only ever appended. Ids are 1, 2, 3, ... from the first row of an epoch on.
- * H2 Of rows with the same key (series, time, start_time) the one of the newer epoch counts, in it the
- *    one with the greater id. A row of the head counts before a point of any part.
- * H3 `state` turns to 'sealed' in the transaction that makes the part live which holds the rows. So a
- *    snapshot sees each point in exactly one of the two.
- * H4 The mirror holds rows 1 to n of each half that is not sealed, n never more than what is committed.
- *    It is extended after each commit, before the answer. A reader whose snapshot has more rows than
- *    the mirror reads the rest from the table; one whose epoch the mirror has dropped, all of them.
- * H5 What the mirror holds of a row never changes; a reader that holds a reference may read it without
- *    a lock.
- * This file is for the store (writing), sealing and read.h's implementation. */
+ * number_head_0 and number_head_1, histogram_head_0, ... One is open and takes all new rows; when
+ * it is large or old enough it is closed, and the other one, empty by then, is opened. A closed
+ * half is sealed into a part (part.h) and then emptied. Table `head` has a row a half: epoch counts
+ * up each time that the half is opened anew; names (kind, half, epoch) one set of rows state 'open'
+ * | 'closed' | 'sealed': its rows are in a live part now and do not count any more, or there are
+ * none Invariants: H1 Rows are only ever appended. Ids are 1, 2, 3, ... from the first row of an
+ * epoch on. H2 Of rows with the same key (series, time, start_time) the one of the newer epoch
+ * counts, in it the one with the greater id. A row of the head counts before a point of any part.
+ * H3 `state` turns to 'sealed' in the transaction that makes the part live which holds the rows. So
+ * a snapshot sees each point in exactly one of the two. H4 The mirror holds rows 1 to n of each
+ * half that is not sealed, n never more than what is committed. It is extended after each commit,
+ * before the answer. A reader whose snapshot has more rows than the mirror reads the rest from the
+ * table; one whose epoch the mirror has dropped, all of them. H5 What the mirror holds of a row
+ * never changes; a reader that holds a reference may read it without a lock. This file is for the
+ * store (writing), sealing and read.h's implementation. */
 #ifndef OTLITE_STORE_HEAD_H
 #define OTLITE_STORE_HEAD_H
 
@@ -39,13 +36,13 @@ const char *head_table_name(enum series_kind kind, int half);
 
 /* ---- the mirror ---- */
 
-/* One row of a half. For numbers the whole row; of other kinds the key, and the rest is read from the
- * table by id. Row i (0-based) has id i + 1. */
+/* One row of a half. For numbers the whole row; of other kinds the key, and the rest is read from
+ * the table by id. Row i (0-based) has id i + 1. */
 struct mirror_row {
     int64_t time, start_time;
-    int64_t value;       /* numbers: int64 or bits */
-    uint32_t series;     /* low 32 bits of series_id (ids stay below 2^32) */
-    uint32_t previous;   /* row + 1 of the row before of the same series, 0: none */
+    int64_t value;     /* numbers: int64 or bits */
+    uint32_t series;   /* low 32 bits of series_id (ids stay below 2^32) */
+    uint32_t previous; /* row + 1 of the row before of the same series, 0: none */
     uint32_t flags;
     uint32_t value_kind; /* enum value_kind */
 };
@@ -55,21 +52,22 @@ enum { MIRROR_PAGE_ROWS = 1 << 14 };
 struct mirror_half;
 
 int64_t mirror_half_epoch(const struct mirror_half *m);
-/* Rows that may be read: at least what a snapshot taken before the call can see, as far as H4 goes. */
+/* Rows that may be read: at least what a snapshot taken before the call can see, as far as H4 goes.
+ */
 uint32_t mirror_half_rows(const struct mirror_half *m);
 const struct mirror_row *mirror_half_row(const struct mirror_half *m, uint32_t i);
-/* Row + 1 of the newest row of a series (may be one that came after mirror_half_rows was asked: skip
- * by .previous), 0: none. */
+/* Row + 1 of the newest row of a series (may be one that came after mirror_half_rows was asked:
+ * skip by .previous), 0: none. */
 uint32_t mirror_half_newest(const struct mirror_half *m, int64_t series_id);
 
 /* The mirror of all kinds; made by the store, shared with readers. Thread-safe. */
 struct head_mirror;
-struct head_mirror *head_mirror_new(void); /* NULL: no memory */
+struct head_mirror *head_mirror_new(void);    /* NULL: no memory */
 void head_mirror_free(struct head_mirror *m); /* nobody holds a half any more */
 /* A reference to the half if the mirror has this epoch of it, else NULL. */
 struct mirror_half *head_mirror_get(struct head_mirror *m, enum series_kind kind, int half,
                                     int64_t epoch);
-void mirror_half_put(struct mirror_half *h); /* takes NULL */
+void mirror_half_put(struct mirror_half *h);             /* takes NULL */
 uint64_t head_mirror_bytes(const struct head_mirror *m); /* for the gauge */
 
 /* ---- reading: one snapshot ---- */
@@ -81,7 +79,7 @@ struct head_view {
     struct head_view_half {
         int half;
         int64_t epoch;
-        int64_t max_id; /* rows 1 to max_id count */
+        int64_t max_id;             /* rows 1 to max_id count */
         struct mirror_half *mirror; /* NULL: read all from the table */
         uint32_t mirrored;          /* rows 1 to mirrored are in mirror, <= max_id */
     } halves[HEAD_HALVES];
@@ -99,10 +97,10 @@ enum otl_err head_view_open(struct head_reader *r, enum series_kind kind, struct
 void head_view_close(struct head_view *v);
 
 /* Append the points of the view with from <= time < to, of the series in `series` (ascending, n of
- * them; NULL: all), series by series: for each one that has any, `emit` gets its points in the order
- * of keys with H2 applied (exemplars: in the order of arrival, marks included). p is reused after emit
- * returns; an error from emit ends the walk and is returned. Few series cost only their own rows where
- * there is a mirror. */
+ * them; NULL: all), series by series: for each one that has any, `emit` gets its points in the
+ * order of keys with H2 applied (exemplars: in the order of arrival, marks included). p is reused
+ * after emit returns; an error from emit ends the walk and is returned. Few series cost only their
+ * own rows where there is a mirror. */
 typedef enum otl_err head_emit_fn(void *arg, int64_t series_id, const struct series_points *p,
                                   struct otl_error *err);
 enum otl_err head_read(struct head_reader *r, const struct head_view *v, const int64_t *series,
@@ -116,8 +114,20 @@ struct head_half_state {
     int half;
     int64_t epoch, rows;
 };
-/* Closed halves that wait for sealing. out has room for HEAD_KINDS * HEAD_HALVES. Any connection. */
+/* Closed halves that wait for sealing. out has room for HEAD_KINDS * HEAD_HALVES. Any connection.
+ */
 enum otl_err head_closed_halves(struct db *db, struct head_half_state *out, int *n,
+                                struct otl_error *err) OTL_MUSTCHECK;
+/* Its rows are in a live part: H3. OTL_EINTERNAL unless this epoch of the half is closed. Tasks of
+ * the store's own connection call store_seal (otlite/store.h) instead, which calls this. */
+enum otl_err head_mark_sealed(struct db *db, enum series_kind kind, int half, int64_t epoch,
+                              struct otl_error *err) OTL_MUSTCHECK;
+/* Delete all rows of a sealed half, all at once, which is cheap: a transaction with nothing else in
+ * it. Until then the half cannot be opened anew. OTL_EINTERNAL when the half is not sealed. */
+enum otl_err head_empty(struct db *db, enum series_kind kind, int half,
+                        struct otl_error *err) OTL_MUSTCHECK;
+/* Sealed halves that still have rows, for head_empty: as head_closed_halves. */
+enum otl_err head_sealed_halves(struct db *db, struct head_half_state *out, int *n,
                                 struct otl_error *err) OTL_MUSTCHECK;
 
 #endif
