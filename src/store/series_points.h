@@ -141,6 +141,12 @@ struct series_points {
     struct field_column fields[SERIES_MAX_FIELDS];
 };
 
+/* Where point i begins in a list or in bytes; it ends at end[i]. */
+static inline uint32_t field_begin(const struct field_column *f, size_t i)
+{
+    return i == 0 ? 0 : f->end[i - 1];
+}
+
 void series_points_init(struct series_points *p, enum series_kind kind);
 void series_points_fini(struct series_points *p);
 /* Empty it, keep the memory. */
