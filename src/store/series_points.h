@@ -95,9 +95,9 @@ enum {
 /* One row a window of a series that has points in it; time: where the window begins, a multiple of
  * its length since 1970; start_time and flags 0. Windows hold [time, time + length). */
 enum {
-    NUMBER_ROLLUP_FIRST_TIME, /* INT: of the first and the last value (flags bit 0 points have none) */
+    NUMBER_ROLLUP_FIRST_TIME, /* INT: of the first and the last value that is not NaN */
     NUMBER_ROLLUP_LAST_TIME,
-    NUMBER_ROLLUP_COUNT,    /* INT: values that are not NaN; sum, min, max are over these */
+    NUMBER_ROLLUP_COUNT,    /* INT: values that are not NaN; everything but N is over these */
     NUMBER_ROLLUP_SUM,      /* DOUBLE, absent when count is 0; likewise min, max */
     NUMBER_ROLLUP_MIN,
     NUMBER_ROLLUP_MAX,
@@ -112,7 +112,7 @@ enum {
 enum {
     HISTOGRAM_ROLLUP_FIRST_TIME,
     HISTOGRAM_ROLLUP_LAST_TIME,
-    HISTOGRAM_ROLLUP_N,         /* points */
+    HISTOGRAM_ROLLUP_N,         /* points that have a value; the others are left out */
     HISTOGRAM_ROLLUP_FIRST_START,
     HISTOGRAM_ROLLUP_BOUNDS_ID, /* of all points of the window; a change of bounds begins another
                                    row of the same window */
