@@ -4,17 +4,16 @@
  * the readers end, the loops end, state.db closes. Each step needs the later ones still standing.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "data_dir.h"
 #include "options.h"
 #include "otlite/admin.h"
 #include "otlite/cli.h"
@@ -55,58 +54,6 @@ static const struct cli_spec spec = {
     .common = CLI_CONFIG | CLI_DATA | CLI_LISTEN,
 };
 
-static enum otl_err make_data_dir(const char *dir, struct otl_error *err)
-{
-    char path[4096];
-    size_t n = strlen(dir);
-
-    if (n == 0 || n >= sizeof(path))
-        return otl_fail(err, OTL_ECONFIG, "data: the directory name is empty or too long");
-    memcpy(path, dir, n + 1);
-    for (size_t i = 1; i <= n; i++) {
-        if (path[i] != '/' && path[i] != '\0')
-            continue;
-        path[i] = '\0';
-        if (mkdir(path, 0750) != 0 && errno != EEXIST)
-            return otl_fail(err, OTL_ESYSTEM, "cannot make the data directory %s: %s", path,
-                            strerror(errno));
-        path[i] = i < n ? '/' : '\0';
-    }
-    return OTL_OK;
-}
-
-/* Two daemons on one directory would each believe to be the only writer. The kernel drops the lock
- * with the process, however it ends. */
-static enum otl_err lock_data_dir(const char *dir, int *out_fd, struct otl_error *err)
-{
-    char path[4096], pid[32];
-    int fd, n;
-
-    if ((size_t)snprintf(path, sizeof(path), "%s/otlite.lock", dir) >= sizeof(path))
-        return otl_fail(err, OTL_ECONFIG, "data: the directory name is too long");
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-    if (fd < 0)
-        return otl_fail(err, OTL_ESYSTEM, "cannot write in the data directory: %s: %s", path,
-                        strerror(errno));
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        ssize_t got = read(fd, pid, sizeof(pid) - 1);
-
-        pid[got > 0 ? got : 0] = '\0';
-        pid[strcspn(pid, "\n")] = '\0';
-        (void)close(fd);
-        return otl_fail(err, OTL_ESYSTEM,
-                        "another otlite (pid %s) serves the data directory %s; stop it, or use "
-                        "another --data",
-                        pid, dir);
-    }
-    n = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-    /* The number is only for the message above; the lock is what counts. */
-    if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)n, 0) != n)
-        LOG(LOG_WARN, "serve", "cannot note the pid in the lock file", LOG_S("path", path));
-    *out_fd = fd;
-    return OTL_OK;
-}
-
 /* Once a second, on the writer thread. */
 static void tick(void *arg)
 {
@@ -136,20 +83,6 @@ static enum otl_err before_batch(void *arg, int64_t project_id, const struct bat
     return state_note_batch(d->state, project_id, b, err);
 }
 
-static void fill_store_opts(const struct config *c, struct store_opts *o)
-{
-    *o = (struct store_opts){
-        .data_dir = c->data,
-        .durability =
-            strcmp(c->sqlite_durability, "full") == 0 ? DURABILITY_FULL : DURABILITY_NORMAL,
-        .cache_bytes = c->sqlite_cache_size,
-        .mmap_bytes = c->sqlite_mmap_size,
-        .busy_timeout_ms = c->sqlite_busy_timeout,
-        .checkpoint_pages = c->sqlite_checkpoint_pages,
-        .secure_delete = c->sqlite_secure_delete,
-    };
-}
-
 static enum otl_err start_storage(struct daemon *d, struct otl_error *err)
 {
     const struct config *c = &d->config;
@@ -164,7 +97,7 @@ static enum otl_err start_storage(struct daemon *d, struct otl_error *err)
 
     /* telemetry.db first: it is the one more likely to be refused, and then state.db stays as it
      * is. The writer has nothing to do before HTTP is served. */
-    fill_store_opts(c, &w.store);
+    cli_store_opts(c, &w.store);
     w.arg = d;
     rc = writer_start(&w, &d->writer, err);
     if (rc == OTL_OK)
@@ -261,18 +194,9 @@ static enum otl_err make_routes(struct daemon *d, struct otl_error *err)
 static enum otl_err start_http(struct daemon *d, struct otl_error *err)
 {
     const struct config *c = &d->config;
-    const struct ingest_opts in = {
+    struct ingest_opts in = {
         .auth = &d->auth,
         .writer = d->writer,
-        .limits = {.max_value_depth = (uint32_t)c->otlp_max_depth,
-                   .max_name_bytes = (uint32_t)c->otlp_max_name,
-                   .max_attributes = (uint32_t)c->otlp_max_attributes,
-                   .max_attribute_bytes = (uint32_t)c->otlp_max_attribute_bytes,
-                   .max_points = (uint32_t)c->otlp_max_points,
-                   .max_buckets = (uint32_t)c->otlp_max_buckets,
-                   .future_slack_ns = c->otlp_future_slack * NS_PER_MS,
-                   .strict_counts = c->otlp_strict_counts,
-                   .accept_snake_case = c->otlp_accept_snake_case},
         .max_body_bytes = (size_t)c->http_max_body,
         .max_inflight_bytes = (size_t)c->http_max_inflight,
         .max_decode_bytes = (size_t)c->otlp_decode_memory,
@@ -294,6 +218,7 @@ static enum otl_err start_http(struct daemon *d, struct otl_error *err)
     };
     enum otl_err rc;
 
+    cli_decode_limits(c, &in.limits);
     arena_set_process_limit((size_t)c->otlp_decode_memory);
     d->admin.auth = &d->auth;
     d->admin.writer = d->writer;
@@ -464,10 +389,10 @@ static void raise_descriptor_limit(void)
 
 static enum otl_err daemon_start(struct daemon *d, struct otl_error *err)
 {
-    enum otl_err rc = make_data_dir(d->config.data, err);
+    enum otl_err rc = cli_make_data_dir(d->config.data, err);
 
     if (rc == OTL_OK)
-        rc = lock_data_dir(d->config.data, &d->lock_fd, err);
+        rc = cli_lock_data_dir(d->config.data, &d->lock_fd, err);
     if (rc == OTL_OK)
         rc = start_storage(d, err);
     if (rc == OTL_OK)
