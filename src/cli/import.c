@@ -1,0 +1,374 @@
+/* import.c -- otlite import: OTLP JSON lines into a data directory that no daemon serves.
+ *
+ * The lines go the way of requests: decoded here, a transaction each on the writer thread, a few
+ * under way at once. What is reported as stored is committed. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "otlite/arena.h"
+#include "otlite/cli.h"
+#include "otlite/clock.h"
+#include "otlite/decode.h"
+#include "otlite/log.h"
+#include "otlite/maintain.h"
+#include "otlite/state.h"
+#include "otlite/writer.h"
+
+#include "cli/data_dir.h"
+#include "cli/options.h"
+
+enum {
+    UNDER_WAY = 4, /* lines that are decoded or wait for the writer */
+    PROGRESS_NS = NS_PER_S / 4
+};
+
+struct importer;
+
+/* One line under way. */
+struct line {
+    struct importer *im;
+    struct write_job job;
+    struct arena arena;
+    struct batch batch;
+    char *text;
+    size_t cap;
+    uint64_t number;
+    bool busy;
+};
+
+struct importer {
+    const struct config *config;
+    const char *path; /* for messages */
+    FILE *in;
+    off_t size; /* of the input; 0: not known */
+    struct state *state;
+    struct writer *writer;
+    struct maintainer *maintainer;
+    struct handoff back;
+    struct decode_limits limits;
+    int64_t project_id;
+    struct line lines[UNDER_WAY];
+    unsigned n_busy;
+
+    uint64_t n_lines, bytes;
+    uint64_t received, stored, merged, replaced, rejected[REJECT_COUNT_OF_REASONS];
+    uint64_t reject_line[REJECT_COUNT_OF_REASONS]; /* the first one */
+    int64_t next_progress_ns;
+
+    enum otl_err rc; /* of the first line that failed */
+    struct otl_error err;
+};
+
+/* ---- what came of a line ---- */
+
+static void fail(struct importer *im, const struct line *l, const struct otl_error *why)
+{
+    if (im->rc != OTL_OK)
+        return;
+    im->err = *why;
+    im->rc = otl_wrap(&im->err, "%.200s, line %" PRIu64, im->path, l->number);
+}
+
+static void count(struct importer *im, const struct line *l)
+{
+    const struct batch *b = &l->batch;
+
+    im->received += b->received;
+    im->stored += l->job.result.stored + l->job.result.replaced;
+    im->merged += l->job.result.merged;
+    im->replaced += l->job.result.replaced;
+    for (int r = 0; r < REJECT_COUNT_OF_REASONS; r++) {
+        if (b->rejected[r] > 0 && im->rejected[r] == 0)
+            im->reject_line[r] = l->number;
+        im->rejected[r] += b->rejected[r];
+    }
+}
+
+static void line_done(struct handoff_item *item)
+{
+    struct line *l = (struct line *)((char *)item - offsetof(struct line, job.done));
+    struct importer *im = l->im;
+
+    if (l->job.rc == OTL_OK)
+        count(im, l);
+    else
+        fail(im, l, &l->job.err);
+    arena_reset(&l->arena, (size_t)im->config->otlp_decode_memory);
+    l->busy = false;
+    im->n_busy--;
+}
+
+/* Wait until one line is finished. */
+static void wait_for_one(struct importer *im)
+{
+    struct pollfd p = {.fd = im->back.fd, .events = POLLIN};
+
+    while (poll(&p, 1, -1) < 0 && errno == EINTR) {
+    }
+    (void)handoff_drain(&im->back);
+}
+
+/* ---- the way in ---- */
+
+/* The writer's queue is short of nothing but time: a line that it has no room for is offered again.
+ */
+static enum otl_err submit(struct importer *im, struct line *l, struct otl_error *err)
+{
+    enum otl_err rc;
+
+    l->job = (struct write_job){.reply_to = &im->back,
+                                .done = {.run = line_done},
+                                .batch = &l->batch,
+                                .project_id = im->project_id,
+                                .bytes = l->arena.used};
+    while ((rc = writer_submit(im->writer, &l->job, err)) == OTL_EBUSY) {
+        if (im->n_busy > 0)
+            wait_for_one(im);
+        else
+            (void)usleep(10000); /* the head is full; sealing makes room */
+        if (im->rc != OTL_OK)
+            return im->rc;
+    }
+    if (rc == OTL_OK) {
+        l->busy = true;
+        im->n_busy++;
+    }
+    return rc;
+}
+
+static void take_line(struct importer *im, struct line *l, size_t n)
+{
+    struct otl_error err = {0};
+    enum otl_err rc;
+
+    l->number = ++im->n_lines;
+    im->bytes += n;
+    while (n > 0 && strchr(" \t\r\n", l->text[n - 1]) != NULL)
+        n--;
+    if (n == 0)
+        return; /* an empty line */
+    memset(&l->batch, 0, sizeof(l->batch));
+    rc = decode_body(ENCODING_JSON, bytes_of(l->text, n), &im->limits, clock_wall_ns(), &l->arena,
+                     &l->batch, &err);
+    if (rc == OTL_OK)
+        rc = submit(im, l, &err);
+    if (rc != OTL_OK) {
+        arena_reset(&l->arena, (size_t)im->config->otlp_decode_memory);
+        fail(im, l, &err);
+    }
+}
+
+static void show_progress(struct importer *im, bool last)
+{
+    int64_t now = clock_mono_ns();
+
+    if (isatty(STDERR_FILENO) != 1 || (!last && now < im->next_progress_ns))
+        return;
+    im->next_progress_ns = now + PROGRESS_NS;
+    if (last)
+        fprintf(stderr, "%-60s\r", "");
+    else if (im->size > 0)
+        fprintf(stderr, "%3d %%  %" PRIu64 " points stored\r",
+                (int)(100.0 * (double)im->bytes / (double)im->size), im->stored);
+    else
+        fprintf(stderr, "%" PRIu64 " lines  %" PRIu64 " points stored\r", im->n_lines, im->stored);
+}
+
+/* Lines end at the first one that fails; what was stored before stays. */
+static enum otl_err read_lines(struct importer *im, struct otl_error *err)
+{
+    while (im->rc == OTL_OK) {
+        struct line *l = im->lines;
+        ssize_t n;
+
+        while (im->n_busy == UNDER_WAY)
+            wait_for_one(im);
+        while (l->busy)
+            l++;
+        errno = 0;
+        n = getdelim(&l->text, &l->cap, '\n', im->in);
+        if (n < 0 && ferror(im->in) != 0)
+            im->rc = otl_fail(&im->err, errno == ENOMEM ? OTL_ENOMEM : OTL_EIO,
+                              "cannot read %.200s: %s", im->path, strerror(errno));
+        if (n < 0)
+            break;
+        if ((uint64_t)n > (uint64_t)im->config->http_max_body) {
+            im->rc = otl_fail(&im->err, OTL_ETOOBIG,
+                              "%.200s, line %" PRIu64 " has %zd bytes, more than http.max_body; "
+                              "import with --set http.max_body=1G",
+                              im->path, im->n_lines + 1, n);
+            break;
+        }
+        take_line(im, l, (size_t)n);
+        show_progress(im, false);
+    }
+    while (im->n_busy > 0)
+        wait_for_one(im);
+    show_progress(im, true);
+    if (im->rc != OTL_OK)
+        *err = im->err;
+    return im->rc;
+}
+
+/* ---- start and end ---- */
+
+static enum otl_err before_batch(void *arg, int64_t project_id, const struct batch *b,
+                                 struct otl_error *err)
+{
+    struct importer *im = arg;
+
+    return state_note_batch(im->state, project_id, b, err);
+}
+
+static enum otl_err start(struct importer *im, const char *project, struct otl_error *err)
+{
+    const struct config *c = im->config;
+    struct writer_opts w = {
+        .max_queue_bytes = (size_t)c->queue_max_bytes,
+        .max_queue_jobs = (size_t)c->queue_max_requests,
+        .max_age_ms = INT64_MAX / NS_PER_MS, /* nobody waits for the answer with a deadline */
+        .before_batch = before_batch,
+        .arg = im,
+    };
+    enum otl_err rc;
+
+    cli_store_opts(c, &w.store);
+    cli_decode_limits(c, &im->limits);
+    im->limits.max_points = 0; /* lines are as long as they are */
+    arena_set_process_limit(0);
+    for (int i = 0; i < UNDER_WAY; i++) {
+        im->lines[i].im = im;
+        arena_init(&im->lines[i].arena, (size_t)c->otlp_decode_memory);
+    }
+    rc = state_open(c->data, &im->state, err);
+    if (rc == OTL_OK)
+        rc = state_project(im->state, project, &im->project_id, err);
+    if (rc == OTL_OK)
+        rc = handoff_init(&im->back, err);
+    if (rc != OTL_OK)
+        return rc;
+    return writer_start(&w, &im->writer, err);
+}
+
+static void stop(struct importer *im)
+{
+    if (im->writer != NULL) {
+        writer_stop(im->writer);
+        (void)handoff_drain(&im->back);
+        writer_free(im->writer);
+        handoff_fini(&im->back);
+    }
+    state_close(im->state);
+    for (int i = 0; i < UNDER_WAY; i++) {
+        arena_fini(&im->lines[i].arena);
+        free(im->lines[i].text);
+    }
+}
+
+static enum otl_err open_input(struct importer *im, const char *path, struct otl_error *err)
+{
+    struct stat st;
+
+    im->path = strcmp(path, "-") == 0 ? "standard input" : path;
+    im->in = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+    if (im->in == NULL)
+        return otl_fail(err, OTL_ENOTFOUND, "cannot read %.256s: %s", path, strerror(errno));
+    if (fstat(fileno(im->in), &st) == 0 && S_ISREG(st.st_mode))
+        im->size = st.st_size;
+    return OTL_OK;
+}
+
+/* Everything that was received is in one of these. */
+static void print_summary(const struct importer *im)
+{
+    uint64_t rejected = 0;
+
+    for (int r = 0; r < REJECT_COUNT_OF_REASONS; r++)
+        rejected += im->rejected[r];
+    printf("%" PRIu64 " lines, %" PRIu64 " points: %" PRIu64 " stored (%" PRIu64
+           " of them in the place of others), %" PRIu64 " were there already, %" PRIu64
+           " rejected\n",
+           im->n_lines, im->received, im->stored, im->replaced, im->merged, rejected);
+    for (int r = 0; r < REJECT_COUNT_OF_REASONS; r++) {
+        if (im->rejected[r] > 0)
+            printf("  %" PRIu64 " rejected: %s (first in line %" PRIu64 ")\n", im->rejected[r],
+                   reject_text((enum reject_reason)r), im->reject_line[r]);
+    }
+}
+
+static enum otl_err import_file(struct importer *im, const char *project, const char *path,
+                                struct otl_error *err)
+{
+    int lock = -1;
+    enum otl_err rc = open_input(im, path, err);
+
+    if (rc == OTL_OK)
+        rc = cli_make_data_dir(im->config->data, err);
+    if (rc == OTL_OK)
+        rc = cli_lock_data_dir(im->config->data, &lock, err);
+    if (rc == OTL_OK)
+        rc = start(im, project, err);
+    if (rc == OTL_OK)
+        rc = read_lines(im, err);
+    stop(im);
+    if (lock >= 0)
+        (void)close(lock);
+    if (im->in != NULL && im->in != stdin)
+        (void)fclose(im->in);
+    return rc;
+}
+
+static int import_run(int argc, char **argv)
+{
+    const char *project = "default";
+    const struct cli_flag flags[] = {
+        {"project", "NAME", "whose points they are [default]", &project},
+        {0},
+    };
+    const struct cli_spec spec = {
+        .command = "import",
+        .synopsis = "[--project NAME] [--data DIR] FILE|-",
+        .about =
+            "Store OTLP JSON lines, each an ExportMetricsServiceRequest: what `otlite export`\n"
+            "wrote, or the Collector's file exporter. A line is one transaction. Points that\n"
+            "are there already are recognised, so an import that was broken off can be run\n"
+            "again. Only without a daemon on DIR; with one, send the lines to it instead:\n"
+            "  while IFS= read -r l; do printf %s \"$l\" | curl --data-binary @- \\\n"
+            "    -H 'Content-Type: application/json' http://127.0.0.1:4318/v1/metrics; done",
+        .common = CLI_DATA | CLI_CONFIG,
+        .flags = flags,
+        .min_args = 1,
+        .max_args = 1,
+    };
+    struct importer im = {0};
+    struct otl_error err = {0};
+    struct config config;
+    struct cli_args args;
+    enum otl_err rc;
+    int status = cli_parse(&spec, argc, argv, &config, &args);
+    bool any_rejected = false;
+
+    if (status != CLI_GO)
+        return status;
+    im.config = &config;
+    rc = import_file(&im, project, args.v[0], &err);
+    if (im.n_lines > 0)
+        print_summary(&im);
+    for (int r = 0; r < REJECT_COUNT_OF_REASONS; r++)
+        any_rejected = any_rejected || im.rejected[r] > 0;
+    config_fini(&config);
+    if (rc != OTL_OK)
+        return cli_error("import", &err);
+    return any_rejected ? EX_DATAERR : EX_OK;
+}
+
+const struct cli_command cli_import = {"import", "Store OTLP JSON lines, as export wrote them",
+                                       import_run};
