@@ -94,7 +94,7 @@ static void count(struct importer *im, const struct line *l)
 
 static void line_done(struct handoff_item *item)
 {
-    struct line *l = (struct line *)((char *)item - offsetof(struct line, job.done));
+    struct line *l = (struct line *)(void *)((char *)item - offsetof(struct line, job.done));
     struct importer *im = l->im;
 
     if (l->job.rc == OTL_OK)
