@@ -32,8 +32,13 @@ struct retention {
 
 struct maintain_opts {
     struct store_opts store;
-    struct retention retention;
+    struct retention retention; /* borrowed until maintainer_free, with its rules */
     bool rollups;
+    bool idle; /* no thread: only maintain_compact does anything (`otlite compact`, tests) */
+    /* The id of a project by its name, 0: there is none (yet). NULL: rules for projects match nothing.
+     * Called on the maintenance thread. */
+    int64_t (*project_id)(void *arg, const char *name);
+    void *project_arg;
 };
 
 struct maintainer;

@@ -34,6 +34,14 @@
     X(commits, "commits_total", "Transactions committed")                                         \
     X(commit_failures, "commit_failures_total", "Transactions that failed and were rolled back")  \
     X(checkpoints, "checkpoints_total", "Checkpoints run")                                        \
+    X(halves_sealed, "halves_sealed_total", "Halves of the head that were sealed")                \
+    X(points_sealed, "points_sealed_total", "Points, and exemplars, that sealing put into parts") \
+    X(points_sealed_over, "points_sealed_over_total",                                             \
+      "Rows of the head that sealing left out, since a later one has their key")                  \
+    X(merges, "merges_total", "Merges of parts")                                                  \
+    X(points_merged_again, "points_rewritten_total", "Points that merges wrote once more")        \
+    X(points_expired, "points_expired_total", "Points, exemplars and rollup rows that retention dropped") \
+    X(maintenance_failures, "maintenance_failures_total", "Rounds of maintenance that failed")    \
     X(tasks, "maintenance_tasks_total", "Transactions of maintenance on the writer")              \
     X(auth_failures, "auth_failures_total", "Requests refused with 401 or 403")
 

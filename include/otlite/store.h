@@ -102,4 +102,12 @@ enum otl_err store_checkpoint(struct store *s, bool truncate, int64_t busy_ms,
                               struct otl_error *err) OTL_MUSTCHECK;
 int64_t store_series_count(const struct store *s);
 
+/* Bytes of the file's pages that are in use: what is free is used again before the file grows. Outside
+ * of a transaction. */
+enum otl_err store_used_bytes(struct store *s, int64_t *out, struct otl_error *err) OTL_MUSTCHECK;
+/* From here on the file does not grow beyond so many bytes: what would make it fails with OTL_EFULL. A
+ * file that is larger already does not grow at all; say it again when it has shrunk. */
+enum otl_err store_limit_file(struct store *s, int64_t max_bytes,
+                              struct otl_error *err) OTL_MUSTCHECK;
+
 #endif

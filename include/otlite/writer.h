@@ -28,6 +28,10 @@ struct writer_opts {
                                  struct otl_error *err);
     void (*tick)(void *arg);
     void *arg;
+    /* Not 0: telemetry.db, its log and the log's index never take more bytes than this together. What
+     * would make them is refused with OTL_EFULL: requests a little earlier than tasks, so that there is
+     * room to seal and to drop. */
+    int64_t max_bytes;
 };
 
 /* The caller's; filled before submit, owned by the writer until done.run is called. */
@@ -62,6 +66,10 @@ enum otl_err writer_submit(struct writer *w, struct write_job *job,
 /* Whether a job of bytes would be taken now: OTL_OK, or the OTL_EBUSY that writer_submit would
  * give. For refusing early; only writer_submit decides. */
 enum otl_err writer_room(struct writer *w, size_t bytes, struct otl_error *err) OTL_MUSTCHECK;
+/* How much of max_bytes the log and its index may take. Requests are refused from this much before the
+ * rest is used up. */
+int64_t writer_log_share(int64_t max_bytes);
+int64_t writer_task_share(int64_t max_bytes);
 /* Refuse new jobs, finish what is queued, checkpoint (truncate), close the database, join. After
  * this every job has been pushed to its handoff. Call once; then writer_free, when no call of
  * writer_submit is under way any more. */

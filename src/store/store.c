@@ -767,3 +767,31 @@ int64_t store_series_count(const struct store *s)
 {
     return s->cat.dicts[CAT_SERIES].n;
 }
+
+/* ---- room ---- */
+
+enum otl_err store_used_bytes(struct store *s, int64_t *out, struct otl_error *err)
+{
+    int64_t pages = 0, free_pages = 0, size = 0;
+    enum otl_err rc = db_query_int(&s->db, "PRAGMA page_count", &pages, err);
+
+    if (rc == OTL_OK)
+        rc = db_query_int(&s->db, "PRAGMA freelist_count", &free_pages, err);
+    if (rc == OTL_OK)
+        rc = db_query_int(&s->db, "PRAGMA page_size", &size, err);
+    if (rc == OTL_OK)
+        *out = (pages - free_pages) * size;
+    return rc;
+}
+
+enum otl_err store_limit_file(struct store *s, int64_t max_bytes, struct otl_error *err)
+{
+    int64_t size = 0, set;
+    char sql[64];
+    enum otl_err rc = db_query_int(&s->db, "PRAGMA page_size", &size, err);
+
+    if (rc != OTL_OK || size <= 0)
+        return rc;
+    (void)snprintf(sql, sizeof(sql), "PRAGMA max_page_count = %lld", (long long)(max_bytes / size));
+    return db_query_int(&s->db, sql, &set, err);
+}

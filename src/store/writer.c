@@ -43,7 +43,11 @@ enum {
     TAKE_JOBS = 4,
     TAKE_GROUP_JOBS = 64,
     TAKE_BYTES = 4 << 20,
-    TAKE_POINTS = 1 << 16
+    TAKE_POINTS = 1 << 16,
+    /* With a limit of bytes: pages of the catalogue and of the trees that a request changes beside
+     * its rows, and what a task writes, about. */
+    ROOM_SLACK_BYTES = 64 << 10,
+    TASK_LOG_BYTES = 640 << 10
 };
 
 /* Finished jobs do not wait for others that take longer than this, be it for a lock. */
@@ -229,18 +233,91 @@ static void count_stored(const struct store_result *r)
         STATS_ADD(exemplars_stored, r->exemplars);
 }
 
+/* ---- the limit of bytes ---- */
+
+int64_t writer_log_share(int64_t max_bytes)
+{
+    return max_bytes / 8;
+}
+
+int64_t writer_task_share(int64_t max_bytes)
+{
+    return max_bytes / 16;
+}
+
+/* Of the log without its index, which takes 32 KiB for each 4,096 frames. */
+static int64_t max_log_bytes(const struct writer *w)
+{
+    int64_t share = writer_log_share(w->opts.max_bytes);
+
+    return share - share / 128 - (64 << 10);
+}
+
+static enum otl_err make_log_room(struct writer *w, int64_t bytes, struct otl_error *err)
+{
+    int64_t max = max_log_bytes(w);
+    struct otl_error mine = {0};
+
+    if (store_wal_pages(w->store) * WAL_FRAME_BYTES + bytes <= max)
+        return OTL_OK;
+    if (bytes <= max && store_checkpoint(w->store, true, CUT_WAIT_MS, &mine) == OTL_OK) {
+        w->checkpointed_pages = 0;
+        return OTL_OK;
+    }
+    return otl_fail(
+        err, OTL_EFULL, "retention.max_bytes = %lld leaves no room in the log for %lld bytes%s%s",
+        (long long)w->opts.max_bytes, (long long)bytes, mine.msg[0] == '\0' ? "" : ": ", mine.msg);
+}
+
+/* May so many bytes of requests be written? What they take in the log and in the file is less than
+ * their size in memory, but for a page here and there. */
+static enum otl_err check_room(struct writer *w, int64_t bytes, struct otl_error *err)
+{
+    int64_t max = w->opts.max_bytes, used = 0;
+    enum otl_err rc;
+
+    if (max == 0)
+        return OTL_OK;
+    bytes += ROOM_SLACK_BYTES;
+    rc = make_log_room(w, bytes, err);
+    if (rc == OTL_OK)
+        rc = store_used_bytes(w->store, &used, err);
+    if (rc == OTL_OK && used + bytes > max - writer_log_share(max) - writer_task_share(max))
+        rc = otl_fail(err, OTL_EFULL,
+                      "telemetry.db uses %lld bytes, which with the log and what sealing needs is "
+                      "all of retention.max_bytes = %lld; old points are being dropped, send again",
+                      (long long)used, (long long)max);
+    return rc;
+}
+
+static void limit_file(struct writer *w)
+{
+    struct otl_error err = {0};
+    uint64_t held;
+
+    if (w->opts.max_bytes > 0 &&
+        store_limit_file(w->store, w->opts.max_bytes - writer_log_share(w->opts.max_bytes), &err) !=
+            OTL_OK &&
+        log_gate_open(&w->log_gate, 60 * NS_PER_S, &held))
+        LOG(LOG_ERROR, "writer", "cannot limit the size of the file", LOG_S("error", err.msg));
+}
+
 /* Store the batches of n jobs in one transaction, waiting for other processes only as long as the
  * first of them has left. */
 static enum otl_err store_jobs(struct writer *w, struct write_job *const *jobs, unsigned n,
                                struct otl_error *err)
 {
     struct store_request requests[TAKE_GROUP_JOBS];
-    int64_t start = clock_mono_ns();
+    int64_t start = clock_mono_ns(), bytes = 0;
     enum otl_err rc;
 
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
         requests[i] = (struct store_request){jobs[i]->project_id, jobs[i]->batch, &jobs[i]->result};
-    rc = store_requests(w->store, requests, n, busy_ms(w, jobs[0]), err);
+        bytes += (int64_t)jobs[i]->bytes;
+    }
+    rc = check_room(w, bytes, err);
+    if (rc == OTL_OK)
+        rc = store_requests(w->store, requests, n, busy_ms(w, jobs[0]), err);
     if (rc != OTL_OK) {
         STATS_ADD(commit_failures, 1);
         return rc;
@@ -255,7 +332,12 @@ static enum otl_err store_jobs(struct writer *w, struct write_job *const *jobs, 
 static enum otl_err run_task(struct writer *w, struct write_job *job)
 {
     int64_t start = clock_mono_ns(), us;
-    enum otl_err rc = store_task(w->store, job->task, job->task_arg, 0, &job->err);
+    enum otl_err rc = OTL_OK;
+
+    if (w->opts.max_bytes > 0)
+        rc = make_log_room(w, TASK_LOG_BYTES, &job->err);
+    if (rc == OTL_OK)
+        rc = store_task(w->store, job->task, job->task_arg, 0, &job->err);
 
     us = (clock_mono_ns() - start) / 1000;
     STATS_ADD(tasks, 1);
@@ -438,6 +520,7 @@ static void tick_if_due(struct writer *w)
         return;
     w->next_tick_ns = now + NS_PER_S;
     cut_grown_log(w);
+    limit_file(w);
     STATS_SET(wal_bytes, file_bytes(w->wal_path));
     STATS_SET(db_bytes, file_bytes(w->db_path));
     STATS_SET(series, store_series_count(w->store));
@@ -523,6 +606,7 @@ enum otl_err writer_start(const struct writer_opts *o, struct writer **out, stru
         rc = store_new(&o->store, &w->store, err);
     if (rc == OTL_OK) {
         w->next_tick_ns = clock_mono_ns();
+        limit_file(w);
         thread = pthread_create(&w->thread, NULL, writer_main, w);
         w->has_thread = thread == 0;
         if (thread != 0)

@@ -610,6 +610,56 @@ static void a_task_does_not_wait_for_another_process(void **state)
     assert_int_equal(jobs[0].w.rc, OTL_OK);
 }
 
+/* ---- the limit of bytes ---- */
+
+static int64_t bytes_on_disk(void)
+{
+    static const char *const names[] = {"telemetry.db", "telemetry.db-wal", "telemetry.db-shm"};
+    int64_t sum = 0;
+
+    for (int i = 0; i < 3; i++) {
+        char path[4200];
+        struct stat st;
+
+        snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+        if (stat(path, &st) == 0)
+            sum += st.st_size;
+    }
+    return sum;
+}
+
+static void no_request_makes_the_files_larger_than_the_limit(void **state)
+{
+    const int64_t limit = 8 << 20;
+    struct fx *f = jobs[0].f;
+    int stored = 0;
+
+    (void)state;
+    opts.max_bytes = limit;
+    opts.max_queue_bytes = 1 << 20;
+    opts.store.checkpoint_pages = 100;
+    start();
+    for (int64_t at = 0;; at++) {
+        fx_reset(f);
+        for (int i = 0; i < 4000; i++)
+            fx_int(f, i == 0 ? fx_metric(f, METRIC_GAUGE, "g", "1") : 0, fx_attrs_int(f, "i", i),
+                   T + at, i);
+        jobs[0].w.bytes = 4000 * 64;
+        submit(0);
+        drain(1);
+        assert_true(bytes_on_disk() <= limit);
+        if (jobs[0].w.rc != OTL_OK)
+            break;
+        stored++;
+    }
+    assert_int_equal(jobs[0].w.rc, OTL_EFULL);
+    assert_int_equal(otl_err_http(jobs[0].w.rc), 503);
+    assert_non_null(strstr(jobs[0].w.err.msg, "retention.max_bytes"));
+    /* Not at once: half of it, at least, is used. */
+    assert_true(stored > 2);
+    assert_true(bytes_on_disk() > limit / 2);
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -633,6 +683,7 @@ int main(void)
         CASE(a_task_that_fails_leaves_nothing),
         CASE(a_task_takes_no_room_and_there_is_one),
         CASE(a_task_does_not_wait_for_another_process),
+        CASE(no_request_makes_the_files_larger_than_the_limit),
     };
 
     return cmocka_run_group_tests_name("writer", tests, NULL, NULL);
