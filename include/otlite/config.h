@@ -92,6 +92,22 @@
       "Checkpoint when the WAL holds this many pages of 4 KiB")                                    \
     X(BOOL, sqlite_secure_delete, "sqlite.secure_delete", "false", "", "",                         \
       "Overwrite deleted rows with zeros")                                                         \
+    X(DURATION, retention_max_age, "retention.max_age", "0s", "0s", "36500d",                      \
+      "Points older than this are dropped, by the day; 0s keeps them for ever")                    \
+    X(LIST, retention_rules, "retention.rules", "", "", "",                                        \
+      "Other ages for some, the first that matches counts: metric:PATTERN=30d, project:NAME=7d, "  \
+      "project:NAME/metric:PATTERN=30d; * and ? match any text and any character")                 \
+    X(DURATION, retention_exemplar_age, "retention.exemplar_age", "0s", "0s", "36500d",            \
+      "Exemplars older than this are dropped; 0s keeps them as long as their points")              \
+    X(DURATION, retention_rollup_5m_age, "retention.rollup_5m_age", "0s", "0s", "36500d",          \
+      "Rollups by 5 minutes older than this are dropped; 0s keeps them for ever")                  \
+    X(DURATION, retention_rollup_1h_age, "retention.rollup_1h_age", "0s", "0s", "36500d",          \
+      "Rollups by the hour older than this are dropped; 0s keeps them for ever")                   \
+    X(SIZE, retention_max_bytes, "retention.max_bytes", "0", "0", "1024T",                           \
+      "Most bytes of telemetry.db and its log together, 16M or more: the oldest points are dropped, " \
+      "then the rollups, and requests are refused with 503 before it grows beyond; 0 is no limit") \
+    X(BOOL, rollups, "rollups", "true", "", "",                                                    \
+      "Keep rollups of numbers and histograms by 5 minutes and by the hour")                       \
     X(ENUM, log_level, "log.level", "info", "debug|info|warn|error", "", "Least level that is logged") \
     X(ENUM, log_format, "log.format", "logfmt", "logfmt|json", "", "Form of the log lines")
 

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "cli/maintain_opts.h"
 #include "cli/options.h"
 #include "cli/units.h"
 
@@ -150,6 +151,16 @@ static enum otl_err check_cors(const struct config *c, struct otl_error *err)
     return OTL_OK;
 }
 
+static enum otl_err check_retention(const struct config *c, struct otl_error *err)
+{
+    struct maintain_opts o;
+    enum otl_err rc = cli_maintain_opts(c, &o, err);
+
+    if (rc == OTL_OK)
+        cli_maintain_opts_fini(&o);
+    return rc;
+}
+
 enum otl_err config_check(const struct config *c, struct otl_error *err)
 {
     char a[UNITS_TEXT], b[UNITS_TEXT];
@@ -160,6 +171,8 @@ enum otl_err config_check(const struct config *c, struct otl_error *err)
         rc = check_paths(c, err);
     if (rc == OTL_OK)
         rc = check_cors(c, err);
+    if (rc == OTL_OK)
+        rc = check_retention(c, err);
     if (rc != OTL_OK)
         return rc;
     if (c->data[0] == '\0')

@@ -237,6 +237,7 @@ static enum otl_err start(struct importer *im, const char *project, struct otl_e
         .max_age_ms = INT64_MAX / NS_PER_MS, /* nobody waits for the answer with a deadline */
         .before_batch = before_batch,
         .arg = im,
+        .max_bytes = c->retention_max_bytes,
     };
     enum otl_err rc;
 

@@ -92,6 +92,7 @@ static enum otl_err start_storage(struct daemon *d, struct otl_error *err)
         .max_age_ms = c->queue_max_age,
         .before_batch = before_batch,
         .tick = tick,
+        .max_bytes = c->retention_max_bytes,
     };
     enum otl_err rc;
 

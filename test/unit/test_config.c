@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/maintain_opts.h"
 #include "otlite/config.h"
 
 #include "cli/options.h"
@@ -495,6 +496,48 @@ static void check_of_sizes_and_data(void **state)
     refused(config_check(&c, &err), "data is empty");
 }
 
+static void check_of_retention(void **state)
+{
+    struct maintain_opts o;
+
+    (void)state;
+    ok(set("retention.max_age", "90d"));
+    ok(set("retention.rollup_1h_age", "3650d"));
+    ok(set("retention.rules", "metric:http.*=30d,project:a/metric:x?=1h,project:b=0s"));
+    ok(config_check(&c, &err));
+    ok(cli_maintain_opts(&c, &o, &err));
+    assert_true(o.rollups);
+    assert_int_equal(o.retention.max_age_ms, INT64_C(90) * 86400000);
+    assert_int_equal(o.retention.rollup_5m_age_ms, 0);
+    assert_int_equal(o.retention.rollup_1h_age_ms, INT64_C(3650) * 86400000);
+    assert_int_equal(o.retention.n_rules, 3);
+    assert_null(o.retention.rules[0].project);
+    assert_string_equal(o.retention.rules[0].metric, "http.*");
+    assert_int_equal(o.retention.rules[0].max_age_ms, INT64_C(30) * 86400000);
+    assert_string_equal(o.retention.rules[1].project, "a");
+    assert_string_equal(o.retention.rules[1].metric, "x?");
+    assert_int_equal(o.retention.rules[1].max_age_ms, 3600000);
+    assert_string_equal(o.retention.rules[2].project, "b");
+    assert_null(o.retention.rules[2].metric);
+    assert_int_equal(o.retention.rules[2].max_age_ms, 0);
+    cli_maintain_opts_fini(&o);
+
+    for (const char *const *bad =
+             (const char *const[]){"x", "=1d", "metric:=1d", "metric:a", "metric:a=", "metric:a=x",
+                                   "project:=1d", "project:/metric:a=1d", "project:a/metric:=1d",
+                                   "series:a=1d", NULL};
+         *bad != NULL; bad++) {
+        ok(set("retention.rules", *bad));
+        refused(config_check(&c, &err), "write metric:PATTERN=30d");
+        refused(config_check(&c, &err), *bad);
+    }
+    ok(set("retention.rules", ""));
+    ok(set("retention.max_bytes", "16383K"));
+    refused(config_check(&c, &err), "the least is 16M");
+    ok(set("retention.max_bytes", "16M"));
+    ok(config_check(&c, &err));
+}
+
 /* ---- what is printed ---- */
 
 static char *printed(void (*print)(FILE *out))
@@ -627,6 +670,7 @@ int main(void)
         CASE(check_of_paths),
         CASE(check_of_cors),
         CASE(check_of_sizes_and_data),
+        CASE(check_of_retention),
         CASE(effective_settings_read_back_as_a_file),
         CASE(sample_reads_back_to_the_defaults_when_uncommented),
         CASE(pages_in_the_tree_are_in_step_with_the_table),
