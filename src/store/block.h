@@ -44,14 +44,18 @@ struct chunk_summary {
 
 /* ---- writing ---- */
 
+/* How many of the n points from first on one chunk should take: at least 1, at most CHUNK_MAX_POINTS,
+ * and fewer where lists or bytes are long, so that a reader needs a few megabytes for it at most. */
+size_t chunk_fit(const struct series_points *p, size_t first, size_t n);
+
 struct block_writer;
 
 /* NULL: no memory. kind: of all its chunks. */
 struct block_writer *block_writer_new(enum series_kind kind);
 void block_writer_free(struct block_writer *w);
-/* Add points first to first + n - 1 (1 <= n <= CHUNK_MAX_POINTS) of a series as one chunk. Series ids
- * never go down, and of one series the times never go back, from one call to the next. False: no
- * memory, and the block is unusable until block_writer_take or block_writer_reset. */
+/* Add points first to first + n - 1 (1 <= n <= chunk_fit) of a series as one chunk. Series ids never go
+ * down, and of one series the times never go back, from one call to the next; the block has room for
+ * another chunk. False: no memory, and the block is unusable until block_writer_reset. */
 bool block_writer_add(struct block_writer *w, int64_t series_id, const struct series_points *p,
                       size_t first, size_t n) OTL_MUSTCHECK;
 uint32_t block_writer_chunks(const struct block_writer *w);

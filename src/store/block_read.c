@@ -1,0 +1,472 @@
+/* block_read.c -- from the streams of a chunk to points. Nothing in a block is trusted: every
+ * length, count and kind is checked before it is used, and no size is above COLUMN_MAX_VALUES. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "block_internal.h"
+#include "column.h"
+#include "column_pack.h"
+
+/* One chunk being read. */
+struct chunk_in {
+    struct bytes block;
+    const struct block_directory *d;
+    uint32_t chunk;
+    size_t n; /* its points */
+    struct otl_error *err;
+    int64_t scratch[CHUNK_MAX_POINTS];
+};
+
+static uint32_t stream_of(const struct chunk_in *c, uint32_t s)
+{
+    return c->d->streams[c->chunk * c->d->streams_per_chunk + s];
+}
+
+static enum otl_err damaged(const struct chunk_in *c, uint32_t s, const char *what)
+{
+    char name[64] = "";
+
+    block_stream_name(c->d->kind, s, name, sizeof(name));
+    return otl_fail(c->err, OTL_ECORRUPT,
+                    "Chunk %" PRIu32 " (series %" PRId64 ") is damaged: column %s at byte %" PRIu32
+                    " of the block %s.",
+                    c->chunk, c->d->chunks[c->chunk].series_id, name, stream_of(c, s), what);
+}
+
+static enum otl_err no_memory(const struct chunk_in *c)
+{
+    return otl_fail(c->err, OTL_ENOMEM, "No memory for the points of a chunk.");
+}
+
+/* The bytes of stream s, which holds n values; an empty one when n is 0. */
+static enum otl_err take_stream(const struct chunk_in *c, uint32_t s, size_t n, struct bytes *out)
+{
+    uint32_t at = stream_of(c, s), checksum;
+    uint64_t length;
+    struct bytes b;
+
+    *out = bytes_of(NULL, 0);
+    if (n == 0)
+        return at == 0 ? OTL_OK : damaged(c, s, "is there, though it has no values");
+    if (at == 0)
+        return damaged(c, s, "is missing");
+    if (at >= c->block.n)
+        return damaged(c, s, "lies beyond the block's end");
+    b = bytes_of(c->block.p + at, c->block.n - at);
+    if (!pack_take_varint(&b, &length) || b.n < 4 || length > b.n - 4)
+        return damaged(c, s, "goes beyond the block's end");
+    checksum = load32(b.p);
+    *out = bytes_of(b.p + 4, (size_t)length);
+    if (block_checksum(0, *out) != checksum)
+        return damaged(c, s, "has a wrong checksum");
+    return OTL_OK;
+}
+
+static enum otl_err take_ints(const struct chunk_in *c, uint32_t s, int64_t *v, size_t n)
+{
+    struct bytes b;
+    enum otl_err rc = take_stream(c, s, n, &b);
+
+    if (rc == OTL_OK && n > 0 && !column_decode_ints(b, v, n))
+        rc = damaged(c, s, "cannot be decoded");
+    return rc;
+}
+
+static enum otl_err take_doubles(const struct chunk_in *c, uint32_t s, int64_t *v, size_t n)
+{
+    struct bytes b;
+    enum otl_err rc = take_stream(c, s, n, &b);
+
+    if (rc == OTL_OK && n > 0 && !column_decode_doubles(b, (uint64_t *)v, n))
+        rc = damaged(c, s, "cannot be decoded");
+    return rc;
+}
+
+/* ---- values ---- */
+
+/* kind[0..n); how many are of each kind. */
+static enum otl_err take_kinds(struct chunk_in *c, uint32_t s, bool ints, uint8_t *kind,
+                               size_t of_kind[VALUE_DOUBLE + 1])
+{
+    enum otl_err rc = take_ints(c, s, c->scratch, c->n);
+
+    memset(of_kind, 0, (VALUE_DOUBLE + 1) * sizeof(*of_kind));
+    if (rc != OTL_OK)
+        return rc;
+    for (size_t i = 0; i < c->n; i++) {
+        int64_t k = c->scratch[i];
+
+        if (k != VALUE_NONE && k != VALUE_DOUBLE && (k != VALUE_INT || !ints))
+            return damaged(c, s, "names a kind of value that there is not");
+        kind[i] = (uint8_t)k;
+        of_kind[k]++;
+    }
+    return OTL_OK;
+}
+
+/* Values of one kind, of which there are n, to their places in v. */
+static enum otl_err take_of_kind(struct chunk_in *c, uint32_t s, enum value_kind which,
+                                 const uint8_t *kind, int64_t *v, size_t n)
+{
+    int64_t *to = n == c->n ? v : c->scratch;
+    enum otl_err rc = which == VALUE_INT ? take_ints(c, s, to, n) : take_doubles(c, s, to, n);
+    size_t at = 0;
+
+    if (rc != OTL_OK || n == c->n)
+        return rc;
+    for (size_t i = 0; i < c->n && at < n; i++)
+        if (kind[i] == which)
+            v[i] = c->scratch[at++];
+    return OTL_OK;
+}
+
+/* s: the first stream of the field, whose kinds are known. */
+static enum otl_err take_values(struct chunk_in *c, uint32_t s, bool ints, const uint8_t *kind,
+                                const size_t of_kind[VALUE_DOUBLE + 1], int64_t *v)
+{
+    enum otl_err rc;
+
+    if (of_kind[VALUE_NONE] > 0)
+        memset(v, 0, c->n * sizeof(*v));
+    rc = take_of_kind(c, s + VALUE_DOUBLES, VALUE_DOUBLE, kind, v, of_kind[VALUE_DOUBLE]);
+    if (rc == OTL_OK && ints)
+        rc = take_of_kind(c, s + VALUE_INTS, VALUE_INT, kind, v, of_kind[VALUE_INT]);
+    return rc;
+}
+
+/* ---- lists ---- */
+
+/* Lists of one length that are stored place by place, from values to v. */
+static void transpose_back(int64_t *v, const int64_t *values, size_t n, size_t length,
+                           bool differences)
+{
+    size_t at = 0;
+
+    for (size_t k = 0; k < length; k++)
+        for (size_t i = differences ? 1 : 0; i < n; i++) {
+            uint64_t before = differences ? (uint64_t)v[(i - 1) * length + k] : 0;
+
+            v[i * length + k] = (int64_t)(before + (uint64_t)values[at++]);
+        }
+}
+
+/* The values of n lists of one length. */
+static enum otl_err take_uniform(struct chunk_in *c, uint32_t s, enum field_type t, int64_t *v,
+                                 size_t length)
+{
+    bool differences = t == FIELD_INTS && stream_of(c, s + LIST_FIRST) != 0;
+    size_t total = (c->n - differences) * length;
+    enum otl_err rc = OTL_OK;
+    int64_t *values = malloc((total > 0 ? total : 1) * sizeof(*values));
+
+    if (values == NULL)
+        return no_memory(c);
+    if (differences)
+        rc = take_ints(c, s + LIST_FIRST, v, length);
+    if (rc == OTL_OK)
+        rc = t == FIELD_INTS ? take_ints(c, s + LIST_VALUES, values, total)
+                             : take_doubles(c, s + LIST_VALUES, values, total);
+    if (rc == OTL_OK)
+        transpose_back(v, values, c->n, length, differences);
+    free(values);
+    return rc;
+}
+
+static enum otl_err take_list(struct chunk_in *c, uint32_t s, int field, struct series_points *out)
+{
+    struct field_column *f = &out->fields[field];
+    enum field_type t = series_schemas[out->kind].fields[field].type;
+    uint32_t begin = field_begin(f, out->n);
+    size_t total = 0;
+    bool uniform = true;
+    enum otl_err rc = take_ints(c, s + LIST_LENGTHS, c->scratch, c->n);
+
+    if (rc != OTL_OK)
+        return rc;
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->scratch[i] < 0 || c->scratch[i] > COLUMN_MAX_VALUES ||
+            (total += (size_t)c->scratch[i]) > COLUMN_MAX_VALUES)
+            return damaged(c, s + LIST_LENGTHS, "has more values than a chunk can have");
+        uniform = uniform && c->scratch[i] == c->scratch[0];
+    }
+    if (total > UINT32_MAX - begin || !series_points_reserve_list(out, field, total))
+        return no_memory(c);
+    for (size_t i = 0, end = begin; i < c->n; i++) {
+        end += (size_t)c->scratch[i];
+        f->end[out->n + i] = (uint32_t)end;
+    }
+    if (uniform && total > 0)
+        return take_uniform(c, s, t, f->v + begin, (size_t)c->scratch[0]);
+    if (t == FIELD_DOUBLES)
+        return take_doubles(c, s + LIST_VALUES, f->v == NULL ? NULL : f->v + begin, total);
+    if (stream_of(c, s + LIST_FIRST) != 0)
+        return damaged(c, s + LIST_FIRST, "is there, though the lists have different lengths");
+    return take_ints(c, s + LIST_VALUES, f->v == NULL ? NULL : f->v + begin, total);
+}
+
+static enum otl_err take_bytes(struct chunk_in *c, uint32_t s, struct series_points *out, int field)
+{
+    struct field_column *f = &out->fields[field];
+    struct bytes b;
+    enum otl_err rc = take_stream(c, s, c->n, &b);
+
+    if (rc != OTL_OK)
+        return rc;
+    if (!column_decode_bytes(b, &f->bytes, f->end + out->n, c->n, COLUMN_MAX_VALUES)) {
+        if (f->bytes.failed)
+            return no_memory(c);
+        return damaged(c, s, "cannot be decoded");
+    }
+    return OTL_OK;
+}
+
+/* ---- a chunk ---- */
+
+/* Field i behind the points that out has; s: its first stream. */
+static enum otl_err take_field(struct chunk_in *c, uint32_t s, int i, struct series_points *out)
+{
+    struct field_column *f = &out->fields[i];
+    enum field_type t = series_schemas[out->kind].fields[i].type;
+    size_t of_kind[VALUE_DOUBLE + 1];
+    enum otl_err rc;
+
+    switch (t) {
+    case FIELD_INT:
+        return take_ints(c, s, f->v + out->n, c->n);
+    case FIELD_DOUBLE:
+    case FIELD_VALUE:
+        rc = take_kinds(c, s + VALUE_KINDS, t == FIELD_VALUE, f->kind + out->n, of_kind);
+        if (rc != OTL_OK)
+            return rc;
+        return take_values(c, s, t == FIELD_VALUE, f->kind + out->n, of_kind, f->v + out->n);
+    case FIELD_INTS:
+    case FIELD_DOUBLES:
+        return take_list(c, s, i, out);
+    case FIELD_BYTES:
+        return take_bytes(c, s, out, i);
+    }
+    return OTL_OK;
+}
+
+/* Of the n lists behind point at, those before low and from high on go. */
+static void keep_lists(struct field_column *f, size_t at, size_t low, size_t high, bool bytes)
+{
+    uint32_t begin = field_begin(f, at), from = field_begin(f, at + low);
+    uint32_t kept = field_begin(f, at + high) - from;
+
+    if (kept > 0 && bytes)
+        memmove(f->bytes.p + begin, f->bytes.p + from, kept);
+    else if (kept > 0)
+        memmove(f->v + begin, f->v + from, kept * sizeof(*f->v));
+    if (bytes)
+        f->bytes.n = begin + kept;
+    for (size_t i = 0; i < high - low; i++)
+        f->end[at + i] = f->end[at + low + i] - (from - begin);
+}
+
+/* Of the points that were decoded behind p->n, low to high - 1 are wanted. */
+static void keep(struct series_points *p, size_t low, size_t high)
+{
+    const struct series_schema *schema = &series_schemas[p->kind];
+    size_t at = p->n, n = high - low;
+
+    memmove(p->time + at, p->time + at + low, n * sizeof(*p->time));
+    memmove(p->start_time + at, p->start_time + at + low, n * sizeof(*p->time));
+    memmove(p->flags + at, p->flags + at + low, n * sizeof(*p->time));
+    for (int i = 0; i < schema->n_fields; i++) {
+        struct field_column *f = &p->fields[i];
+
+        if (f->end != NULL) {
+            keep_lists(f, at, low, high, schema->fields[i].type == FIELD_BYTES);
+            continue;
+        }
+        memmove(f->v + at, f->v + at + low, n * sizeof(*f->v));
+        if (f->kind != NULL)
+            memmove(f->kind + at, f->kind + at + low, n);
+    }
+}
+
+/* Bytes that were decoded for points that are none. */
+static void forget_bytes(struct series_points *p)
+{
+    for (int i = 0; i < series_schemas[p->kind].n_fields; i++) {
+        struct field_column *f = &p->fields[i];
+
+        if (series_schemas[p->kind].fields[i].type == FIELD_BYTES) {
+            f->bytes.n = f->end == NULL ? 0 : field_begin(f, p->n);
+            f->bytes.failed = false;
+        }
+    }
+}
+
+static size_t first_not_before(const int64_t *time, size_t n, int64_t t)
+{
+    size_t low = 0;
+
+    while (low < n) {
+        size_t mid = low + (n - low) / 2;
+
+        if (time[mid] < t)
+            low = mid + 1;
+        else
+            n = mid;
+    }
+    return low;
+}
+
+static enum otl_err check_whole(struct bytes block, const struct block_directory *d,
+                                struct otl_error *err)
+{
+    if (block.n == d->block_bytes)
+        return OTL_OK;
+    return otl_fail(err, OTL_ECORRUPT, "The block has %zu bytes, and %zu by its header.", block.n,
+                    d->block_bytes);
+}
+
+enum otl_err block_read_chunk(struct bytes block, const struct block_directory *d, uint32_t i,
+                              int64_t from, int64_t to, struct series_points *out,
+                              struct otl_error *err)
+{
+    const struct series_schema *schema = &series_schemas[d->kind];
+    struct chunk_in c;
+    uint32_t s = STREAM_FIELDS;
+    size_t low, high;
+    enum otl_err rc = check_whole(block, d, err);
+
+    if (rc != OTL_OK)
+        return rc;
+    c.block = block;
+    c.d = d;
+    c.chunk = i;
+    c.n = d->chunks[i].n;
+    c.err = err;
+    if (!series_points_reserve(out, c.n))
+        return no_memory(&c);
+    rc = take_ints(&c, STREAM_TIME, out->time + out->n, c.n);
+    if (rc != OTL_OK)
+        return rc;
+    low = first_not_before(out->time + out->n, c.n, from);
+    high = to == INT64_MAX ? c.n : first_not_before(out->time + out->n, c.n, to);
+    if (low >= high)
+        return OTL_OK;
+    rc = take_ints(&c, STREAM_START_TIME, out->start_time + out->n, c.n);
+    if (rc == OTL_OK)
+        rc = take_ints(&c, STREAM_FLAGS, out->flags + out->n, c.n);
+    for (int f = 0; f < schema->n_fields && rc == OTL_OK; f++) {
+        rc = take_field(&c, s, f, out);
+        s += field_stream_count(schema->fields[f].type);
+    }
+    if (rc != OTL_OK) {
+        forget_bytes(out);
+        return rc;
+    }
+    if (low > 0 || high < c.n)
+        keep(out, low, high);
+    out->n += high - low;
+    return OTL_OK;
+}
+
+/* ---- numbers, in a hot loop ---- */
+
+void chunk_reader_fini(struct chunk_reader *r)
+{
+    free(r->time); /* the one allocation, see reserve_columns */
+    *r = (struct chunk_reader){0};
+}
+
+void chunk_reader_forget(struct chunk_reader *r)
+{
+    r->block = NULL;
+}
+
+static bool reserve_columns(struct chunk_reader *r)
+{
+    if (r->time != NULL)
+        return true;
+    r->time = malloc(CHUNK_MAX_POINTS * (4 * sizeof(*r->time) + sizeof(*r->kind)));
+    if (r->time == NULL)
+        return false;
+    r->start_time = r->time + CHUNK_MAX_POINTS;
+    r->flags = r->start_time + CHUNK_MAX_POINTS;
+    r->value = r->flags + CHUNK_MAX_POINTS;
+    r->kind = (uint8_t *)(r->value + CHUNK_MAX_POINTS);
+    return true;
+}
+
+/* Column s of the chunk into v, unless v holds it: *held says of which stream v is. */
+static enum otl_err hold_ints(struct chunk_in *c, uint32_t s, uint32_t *held, int64_t *v)
+{
+    enum otl_err rc;
+
+    if (*held != 0 && *held == stream_of(c, s))
+        return OTL_OK;
+    *held = 0;
+    rc = take_ints(c, s, v, c->n);
+    if (rc == OTL_OK)
+        *held = stream_of(c, s);
+    return rc;
+}
+
+static enum otl_err hold_kinds(struct chunk_in *c, struct chunk_reader *r,
+                               size_t of_kind[VALUE_DOUBLE + 1])
+{
+    uint32_t s = STREAM_FIELDS + VALUE_KINDS;
+    enum otl_err rc;
+
+    if (r->kind_at == 0 || r->kind_at != stream_of(c, s)) {
+        r->kind_at = 0;
+        rc = take_kinds(c, s, true, r->kind, of_kind);
+        if (rc != OTL_OK)
+            return rc;
+        r->kind_at = stream_of(c, s);
+        r->all_int = of_kind[VALUE_INT] == c->n;
+        r->all_double = of_kind[VALUE_DOUBLE] == c->n;
+        return OTL_OK;
+    }
+    memset(of_kind, 0, (VALUE_DOUBLE + 1) * sizeof(*of_kind));
+    if (r->all_int || r->all_double) {
+        of_kind[r->all_int ? VALUE_INT : VALUE_DOUBLE] = c->n;
+        return OTL_OK;
+    }
+    for (size_t i = 0; i < c->n; i++)
+        of_kind[r->kind[i]]++;
+    return OTL_OK;
+}
+
+enum otl_err chunk_reader_numbers(struct chunk_reader *r, struct bytes block,
+                                  const struct block_directory *d, uint32_t i,
+                                  struct otl_error *err)
+{
+    struct chunk_in c;
+    size_t of_kind[VALUE_DOUBLE + 1];
+    enum otl_err rc = check_whole(block, d, err);
+
+    if (rc != OTL_OK)
+        return rc;
+    c.block = block;
+    c.d = d;
+    c.chunk = i;
+    c.n = d->chunks[i].n;
+    c.err = err;
+    if (!reserve_columns(r))
+        return no_memory(&c);
+    if (r->block != block.p || r->n != c.n) {
+        /* The stream of a few points may have the bytes of one of more: 10 s from the same second
+         * on. */
+        r->time_at = r->start_at = r->flags_at = r->kind_at = 0;
+        r->block = block.p;
+        r->n = (uint32_t)c.n;
+    }
+    rc = hold_ints(&c, STREAM_TIME, &r->time_at, r->time);
+    if (rc == OTL_OK)
+        rc = hold_ints(&c, STREAM_START_TIME, &r->start_at, r->start_time);
+    if (rc == OTL_OK)
+        rc = hold_ints(&c, STREAM_FLAGS, &r->flags_at, r->flags);
+    if (rc == OTL_OK)
+        rc = hold_kinds(&c, r, of_kind);
+    if (rc == OTL_OK)
+        rc = take_values(&c, STREAM_FIELDS, true, r->kind, of_kind, r->value);
+    if (rc != OTL_OK)
+        chunk_reader_forget(r);
+    return rc;
+}
