@@ -31,6 +31,8 @@
     X(connections_overloaded, "connections_overloaded_total",                                     \
       "Connections ended because more than http.max_inflight bytes were arriving")                \
     X(replies_dropped, "replies_dropped_total", "Answers whose client had gone")                  \
+    X(damaged_chunks, "damaged_chunks_total",                                                     \
+      "Times a read met stored points that are damaged, and left them out")                       \
     X(commits, "commits_total", "Transactions committed")                                         \
     X(commit_failures, "commit_failures_total", "Transactions that failed and were rolled back")  \
     X(checkpoints, "checkpoints_total", "Checkpoints run")                                        \

@@ -6,17 +6,22 @@
  *   part(id, kind, resolution, day, sequence, live, min_time, max_time, points, blocks, bytes)
  *   block(id = part.id << PART_BLOCK_BITS | number from 0, first_series, last_series, min_time, max_time,
  *         points, data)
+ *   part_generation(n): counts up whenever the set of live parts changes (triggers of `part`)
+ * live: 0 being written (or left so by a crash), 1 live, 2 dropped, its blocks still to be deleted.
  * Invariants:
  * P1 Only parts with live = 1 count. Blocks are inserted in as many transactions as one likes while
  *    live = 0; one transaction makes the part live and takes away what it stands for: it marks the
- *    closed half sealed (head.h, H3), or deletes the rows of the merged parts from `part`.
- * P2 Blocks whose part has no row, or one that is not live and that nobody is writing, are garbage:
- *    part_collect deletes them, some at a time. After a crash everything not live is garbage.
+ *    closed half sealed (head.h, H3), or drops the merged parts (part_drop).
+ * P2 Parts that are not live and that nobody is writing are garbage: part_collect deletes their blocks,
+ *    some at a time, and then their rows. After a crash everything not live is garbage. Every block
+ *    has a part.
  * P3 sequence orders parts of one kind, resolution and day by age: of one key the point of the greater
  *    sequence counts. Merging takes parts that are neighbours in this order and gives the result the
  *    greatest sequence of them.
- * P4 Part ids are never used twice (max over part and block, plus 1, and AUTOINCREMENT), so whoever
- *    has something of a part in a cache may use it in any snapshot in which the part is live.
+ * P4 Ids of live parts are never used twice (AUTOINCREMENT), so whoever has something of a part in a
+ *    cache may use it in any snapshot in which the part is live.
+ * P5 Blocks of a part are in the order of their numbers: first_series of one is not below last_series
+ *    of the one before.
  * resolution: 0 raw points, else the length of a rollup's windows in seconds (300, 3600). */
 #ifndef OTLITE_STORE_PART_H
 #define OTLITE_STORE_PART_H
@@ -33,11 +38,17 @@
 enum { PART_BLOCK_BITS = 24 };
 #define PART_DAY_NS INT64_C(86400000000000)
 
+/* The UTC day of a time; days before 1970 are negative. */
+static inline int64_t part_day(int64_t time)
+{
+    return time / PART_DAY_NS - (time % PART_DAY_NS < 0);
+}
+
 struct part_info {
     int64_t id;
     enum series_kind kind;
     int resolution;
-    int64_t day;      /* min_time / PART_DAY_NS */
+    int64_t day; /* part_day of all its times */
     int64_t sequence;
     int64_t min_time, max_time;
     uint64_t points, blocks, bytes;
@@ -45,20 +56,20 @@ struct part_info {
 
 /* ---- writing: on the write connection, inside its transactions ---- */
 
-/* A new row in `part`, live = 0, with a new id and (info->sequence 0) the next sequence. Fills id and
- * sequence. */
+/* A new row in `part`, live = 0, of kind, resolution and day of info, with a new id and (info->sequence
+ * 0) the next sequence. Fills id and sequence. */
 enum otl_err part_create(struct db *db, struct part_info *info, struct otl_error *err) OTL_MUSTCHECK;
-/* Insert block `number` of a part. */
+/* Insert block `number` (from 0, without gaps) of a part that is being written. */
 enum otl_err part_add_block(struct db *db, int64_t part_id, uint32_t number,
                             const struct block_info *info, struct bytes data,
                             struct otl_error *err) OTL_MUSTCHECK;
-/* Make it live, with the totals in info. */
+/* Make it live, with the times and totals in info. OTL_EINTERNAL: it is not being written. */
 enum otl_err part_publish(struct db *db, const struct part_info *info,
                           struct otl_error *err) OTL_MUSTCHECK;
-/* Take a part's row away; its blocks are garbage then. */
+/* A part that is live or being written counts no more; its blocks are garbage from here on. */
 enum otl_err part_drop(struct db *db, int64_t part_id, struct otl_error *err) OTL_MUSTCHECK;
-/* Delete garbage blocks, at most max_bytes of data; *left: there may be more. except: ids of parts
- * that are being written, n of them. */
+/* Delete garbage blocks, up to max_bytes of data but one block at least; *left: there may be more.
+ * except: ids of parts that are being written, n of them. Costs next to nothing without garbage. */
 enum otl_err part_collect(struct db *db, const int64_t *except, size_t n, int64_t max_bytes,
                           bool *left, struct otl_error *err) OTL_MUSTCHECK;
 
@@ -76,8 +87,8 @@ struct part_reader;
 enum otl_err part_reader_open(struct db *db, struct part_cache *cache, struct part_reader **out,
                               struct otl_error *err) OTL_MUSTCHECK;
 void part_reader_close(struct part_reader *r);
-/* At the start of every transaction, before anything else: see the parts that are live in it. Cheap
- * when nothing changed. */
+/* At the start of every transaction, before anything was written in it: see the parts that are live in
+ * it. Cheap when nothing changed. */
 enum otl_err part_reader_refresh(struct part_reader *r, struct otl_error *err) OTL_MUSTCHECK;
 /* The live parts, by kind, resolution, day, sequence; valid until the next refresh. */
 const struct part_info *part_reader_parts(const struct part_reader *r, size_t *n);

@@ -141,7 +141,7 @@ static const char V2[] =
     " resolution INTEGER NOT NULL,"
     " day INTEGER NOT NULL,"
     " sequence INTEGER NOT NULL,"
-    " live INTEGER NOT NULL,"
+    " live INTEGER NOT NULL," /* 0 being written, 1 live, 2 dropped */
     " min_time INTEGER NOT NULL,"
     " max_time INTEGER NOT NULL,"
     " points INTEGER NOT NULL,"
@@ -154,7 +154,17 @@ static const char V2[] =
     " min_time INTEGER NOT NULL,"
     " max_time INTEGER NOT NULL,"
     " points INTEGER NOT NULL,"
-    " data BLOB NOT NULL);";
+    " data BLOB NOT NULL);"
+    "CREATE INDEX part_garbage ON part(id) WHERE live <> 1;"
+    /* A reader compares one number to know whether it must read `part` again. */
+    "CREATE TABLE part_generation (n INTEGER NOT NULL);"
+    "INSERT INTO part_generation VALUES (0);"
+    "CREATE TRIGGER part_inserted AFTER INSERT ON part WHEN new.live = 1 BEGIN"
+    " UPDATE part_generation SET n = n + 1; END;"
+    "CREATE TRIGGER part_updated AFTER UPDATE ON part WHEN old.live = 1 OR new.live = 1 BEGIN"
+    " UPDATE part_generation SET n = n + 1; END;"
+    "CREATE TRIGGER part_deleted AFTER DELETE ON part WHEN old.live = 1 BEGIN"
+    " UPDATE part_generation SET n = n + 1; END;";
 
 const struct db_migration telemetry_migrations[] = {{V1}, {V2}};
 const int telemetry_migration_count =
