@@ -70,6 +70,8 @@ FNR == 1 {
         fault("includes " file "; only src/otlp may")
     if (file == "zlib.h" && area != "otlp" && area != "store")
         fault("includes zlib.h; only src/otlp and src/store may")
+    if (file == "pcre2.h" && area != "store")
+        fault("includes pcre2.h; only src/store may")
     if (file == "pthread.h" && mine == 1)
         fault("includes pthread.h, but layer 1 is pure")
 }

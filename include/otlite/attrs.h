@@ -68,6 +68,10 @@ bool attrs_valid(struct bytes canonical);
  * infinities and bytes (base64) as strings, empty as null, arrays and kvlists as JSON (M-17). */
 void attrs_to_json(struct bytes canonical, struct buf *out);
 
+/* One value as text, for comparisons and labels: a string, bytes in base64 and the names of NaN and the
+ * infinities without quotes, the rest as attrs_to_json writes it. */
+void attr_value_to_text(const struct attr_value *v, struct buf *out);
+
 /* OTLP/JSON: an array of {"key":...,"value":{"stringValue":...}}; exact for every kind. */
 void attrs_to_otlp_json(struct bytes canonical, struct buf *out);
 

@@ -67,8 +67,8 @@ enum match_what {
 };
 enum match_op { MATCH_EQUAL, MATCH_NOT_EQUAL, MATCH_REGEX, MATCH_NOT_REGEX };
 /* Values are compared as text: strings as they are, integers and doubles as JSON has them, true and
- * false, others as their JSON. An attribute that is absent has the value "". Regular expressions match
- * the whole value. */
+ * false, others as their JSON; what JSON writes as a string (NaN, bytes) without its quotes. An attribute
+ * that is absent has the value "". Regular expressions are RE2's and match the whole value. */
 struct matcher {
     enum match_what what;
     enum match_op op;
@@ -86,7 +86,8 @@ void series_list_fini(struct series_list *l);
 enum otl_err read_select(struct read *r, int64_t project_id, const struct matcher *m, size_t n,
                          struct series_list *out, struct otl_error *err) OTL_MUSTCHECK;
 /* `name{key="value",key!="value",key=~"re",key!~"re"}`, or `{...}`: keys `__name__`, `service`, `type`,
- * `unit`, `scope`, `resource.KEY`, others MATCH_ANY; keys that are no identifiers in quotes. Matchers
+ * `unit`, `scope`, `resource.KEY`, `attribute.KEY`, others MATCH_ANY; keys that are no identifiers (dots
+ * are none the less part of one) in quotes, and so may be the name: `{"name",...}`. Matchers
  * and their text are malloced at once in *mem. OTL_EBADREQUEST: what is wrong, at which character. */
 enum otl_err matchers_parse(struct bytes text, struct matcher **out, size_t *n, void **mem,
                             struct otl_error *err) OTL_MUSTCHECK;
@@ -103,9 +104,9 @@ struct series_info {
 };
 /* false: no such series in the snapshot. */
 bool read_series_info(struct read *r, int64_t series_id, struct series_info *out);
-/* Distinct values (text as above) of what `what` and key name, over the series of l (NULL: all of the
- * project), sorted; or the attribute keys that occur, for MATCH_ATTRIBUTE or MATCH_RESOURCE with an
- * empty key. emit's bytes are borrowed during the call; an error from it ends the walk. */
+/* Distinct values (text as above, the empty one left out) of what `what` and key name, over the series
+ * of l (NULL: all of the project), sorted; or the attribute keys that occur, for MATCH_ATTRIBUTE,
+ * MATCH_RESOURCE or MATCH_ANY with an empty key. emit's bytes are borrowed during the call; an error from it ends the walk. */
 enum otl_err read_values(struct read *r, int64_t project_id, const struct series_list *l,
                          enum match_what what, struct bytes key,
                          enum otl_err (*emit)(void *arg, struct bytes value, struct otl_error *err),

@@ -1,5 +1,7 @@
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include <event2/event.h>
 #include <openssl/crypto.h>
+#include <pcre2.h>
 #include <protobuf-c/protobuf-c.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -17,6 +19,7 @@ static int version_run(int argc, char **argv)
         .about = "Print the version of otlite and of the libraries it runs with.",
     };
     struct cli_args args;
+    char pcre2[64]; /* documented to need 24 */
     int status = cli_parse(&spec, argc, argv, NULL, &args);
 
     if (status != CLI_GO)
@@ -26,6 +29,9 @@ static int version_run(int argc, char **argv)
     printf("libevent %s\n", event_get_version());
     printf("protobuf-c %s\n", protobuf_c_version());
     printf("zlib %s\n", zlibVersion());
+    if (pcre2_config(PCRE2_CONFIG_VERSION, NULL) <= (int)sizeof(pcre2) &&
+        pcre2_config(PCRE2_CONFIG_VERSION, pcre2) > 0)
+        printf("PCRE2 %s\n", pcre2);
     printf("%s\n", OpenSSL_version(OPENSSL_VERSION));
     return EX_OK;
 }

@@ -461,6 +461,42 @@ void attrs_to_json(struct bytes canonical, struct buf *out)
     (void)people_list(&canonical, out, true, 1);
 }
 
+void attr_value_to_text(const struct attr_value *v, struct buf *out)
+{
+    struct bytes body = v->s;
+
+    switch (v->kind) {
+    case ATTR_EMPTY:
+        buf_add_str(out, "null");
+        break;
+    case ATTR_STRING:
+        buf_add_bytes(out, v->s);
+        break;
+    case ATTR_BOOL:
+        buf_add_str(out, v->b ? "true" : "false");
+        break;
+    case ATTR_INT:
+        buf_printf(out, "%" PRId64, v->i);
+        break;
+    case ATTR_DOUBLE:
+        if (isnan(v->d))
+            buf_add_str(out, "NaN");
+        else if (isinf(v->d))
+            buf_add_str(out, v->d > 0 ? "Infinity" : "-Infinity");
+        else
+            buf_add_double(out, v->d);
+        break;
+    case ATTR_BYTES:
+        buf_add_base64(out, v->s);
+        break;
+    case ATTR_ARRAY:
+    case ATTR_KVLIST:
+        /* Depth 2: the value stands in a list that stood at 1. */
+        (void)people_list(&body, out, v->kind == ATTR_KVLIST, 2);
+        break;
+    }
+}
+
 void attrs_to_otlp_json(struct bytes canonical, struct buf *out)
 {
     (void)otlp_list(&canonical, out, true, 1);

@@ -49,6 +49,9 @@ enum otl_err label_index_refresh(struct label_index *ix, struct db *db,
                                  const struct label_check *check,
                                  struct otl_error *err) OTL_MUSTCHECK;
 
+/* Count at the next view how many series were deleted, which else happens every five minutes. */
+void label_index_recount(struct label_index *ix);
+
 /* read_select, read_series_info and read_values (read.h) on a view. */
 enum otl_err label_view_select(struct label_view *v, int64_t project_id, const struct matcher *m,
                                size_t n, const struct label_check *check, struct series_list *out,

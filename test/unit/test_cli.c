@@ -168,6 +168,7 @@ static void version_names_the_libraries(void **state)
     has(out, "\nSQLite 3.");
     has(out, "\nlibevent 2.");
     has(out, "\nzlib 1.");
+    has(out, "\nPCRE2 10.");
     assert_int_equal(run("", "--version"), EX_OK);
 }
 
