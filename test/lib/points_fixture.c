@@ -96,11 +96,11 @@ static void add_list(struct series_points *p, int field, size_t n, unsigned look
 static void add_bytes(struct series_points *p, int field, unsigned look)
 {
     struct field_column *f = &p->fields[field];
-    size_t n = look == 0 ? 0 : look == 1 ? 16 : look == 2 ? 3 : random_below(30);
+    size_t n = look == 0 ? 0 : look == 1 ? 16 : look == 2 ? random_below(30) : random_below(200);
 
     assert_true(series_points_reserve_list(p, field, n));
-    for (size_t k = 0; k < n; k++)
-        buf_add_char(&f->bytes, (char)(look == 2 ? 'a' : random_u64()));
+    for (size_t k = 0; k < n; k++) /* of few letters, so that deflating helps, or of any bytes */
+        buf_add_char(&f->bytes, (char)(look == 3 ? 'a' + random_below(3) : random_u64()));
     f->end[p->n] = (uint32_t)f->bytes.n;
 }
 
