@@ -255,7 +255,7 @@ static void put_list(struct block_writer *w, enum field_type t, const struct fie
 {
     uint32_t begin = field_begin(f, first), length;
     size_t total = f->end[first + n - 1] - begin;
-    const int64_t *v = f->v + begin;
+    const int64_t *v = total == 0 ? NULL : f->v + begin;
 
     if (!reserve_values(w, total))
         return;
@@ -280,6 +280,7 @@ static void put_list(struct block_writer *w, enum field_type t, const struct fie
 static uint32_t put_bytes(struct block_writer *w, const struct field_column *f, size_t first,
                           size_t n)
 {
+    static const uint8_t none[1];
     uint32_t end[CHUNK_MAX_POINTS], begin = field_begin(f, first);
 
     for (size_t i = 0; i < n; i++)
@@ -289,7 +290,7 @@ static uint32_t put_bytes(struct block_writer *w, const struct field_column *f, 
         return 0;
     }
     buf_reset(&w->scratch);
-    column_encode_bytes(&w->scratch, f->bytes.p == NULL ? NULL : f->bytes.p + begin, end, n);
+    column_encode_bytes(&w->scratch, f->bytes.p == NULL ? none : f->bytes.p + begin, end, n);
     return put_scratch(w);
 }
 

@@ -199,7 +199,8 @@ static bool spread(const struct buf *text, const int64_t *index, int64_t *length
         end[i] = (uint32_t)total;
     }
     ok = ok && buf_reserve(data, total - data->n);
-    for (size_t i = 0; i < n && ok; i++)
+    /* Without a text every string is empty, and there is no address to add to. */
+    for (size_t i = 0; i < n && ok && text->n > 0; i++)
         buf_add(data, text->p + begin[index[i]], (size_t)lengths[index[i]]);
     free(begin);
     return ok;

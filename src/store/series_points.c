@@ -203,7 +203,7 @@ static void append_field(struct series_points *p, const struct series_points *fr
     struct field_column *to = &p->fields[i];
     const struct field_column *f = &from->fields[i];
     enum field_type t = series_schemas[p->kind].fields[i].type;
-    uint32_t at, begin;
+    uint32_t at, begin, values;
 
     if (is_scalar(t)) {
         memcpy(to->v + p->n, f->v + first, n * sizeof(*to->v));
@@ -213,10 +213,11 @@ static void append_field(struct series_points *p, const struct series_points *fr
     }
     at = field_begin(to, p->n);
     begin = field_begin(f, first);
-    if (t == FIELD_BYTES)
-        buf_add(&to->bytes, f->bytes.p + begin, f->end[first + n - 1] - begin);
-    else if (f->end[first + n - 1] > begin)
-        memcpy(to->v + at, f->v + begin, (f->end[first + n - 1] - begin) * sizeof(*to->v));
+    values = f->end[first + n - 1] - begin;
+    if (values > 0 && t == FIELD_BYTES)
+        buf_add(&to->bytes, f->bytes.p + begin, values);
+    else if (values > 0)
+        memcpy(to->v + at, f->v + begin, values * sizeof(*to->v));
     for (size_t k = 0; k < n; k++)
         to->end[p->n + k] = at + (f->end[first + k] - begin);
 }

@@ -349,9 +349,11 @@ static void take_exemplar(struct row_in *r)
     take_blob(r, EXEMPLAR_SPAN_ID, 8, true);
     take_blob(r, EXEMPLAR_ATTRIBUTES, 0, false);
     end = attributes->end[r->p->n];
+    if (r->no_memory)
+        return;
     /* Only a mark has no attributes at all: the empty set is one byte. */
-    if (!r->no_memory && (end > begin || f[EXEMPLAR_VALUE].kind[r->p->n] != VALUE_NONE) &&
-        !attrs_valid(bytes_of(attributes->bytes.p + begin, end - begin)))
+    if (end == begin ? f[EXEMPLAR_VALUE].kind[r->p->n] != VALUE_NONE
+                     : !attrs_valid(bytes_of(attributes->bytes.p + begin, end - begin)))
         r->malformed = true;
 }
 
