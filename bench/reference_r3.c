@@ -346,7 +346,7 @@ static enum otl_err mix_new(const struct target *t, struct mix **out, struct otl
     if (rc == OTL_OK)
         rc = target_reader_opts(t, READ_CACHE_BYTES, &o, err);
     if (rc == OTL_OK)
-        rc = reader_pool_start(&o, MAX_WORKERS, &m->readers, err);
+        rc = reader_pool_start(&o, MAX_WORKERS, NULL, &m->readers, err);
     if (rc == OTL_OK) {
         *out = m;
         m = NULL;

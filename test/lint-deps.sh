@@ -14,9 +14,9 @@ BEGIN {
     for (i = 1; i <= n; i++) header[h[i]] = 0
     n = split("attrs batch decode known reply", h, " ")
     for (i = 1; i <= n; i++) header[h[i]] = 1
-    n = split("backup db export maintain read reader state store writer", h, " ")
+    n = split("backup db export maintain read reader sql state store writer", h, " ")
     for (i = 1; i <= n; i++) header[h[i]] = 2
-    n = split("admin auth http ingest query", h, " ")
+    n = split("admin auth http ingest query sql_api", h, " ")
     for (i = 1; i <= n; i++) header[h[i]] = 3
     n = split("cli config", h, " ")
     for (i = 1; i <= n; i++) header[h[i]] = 4

@@ -80,6 +80,14 @@
       "Requests waiting for the writer; 503 beyond")                                               \
     X(DURATION, queue_max_age, "queue.max_age", "5s", "100ms", "60s",                              \
       "A request that waited longer is refused with 503 rather than stored late")                  \
+    X(DURATION, query_timeout, "query.timeout", "30s", "10ms", "1h",                               \
+      "Longest time that a query over HTTP may take")                                              \
+    X(INT, query_max_rows, "query.max_rows", "100000", "1", "1000000000",                          \
+      "Most rows of an answer to POST /api/v1/sql; it says so when there were more")               \
+    X(SIZE, query_max_bytes, "query.max_bytes", "64M", "1K", "1G",                                 \
+      "Most bytes of an answer to POST /api/v1/sql, likewise")                                     \
+    X(SIZE, query_max_memory, "query.max_memory", "256M", "1M", "1T",                              \
+      "Memory that a query over HTTP may take; it ends beyond")                                    \
     X(ENUM, sqlite_durability, "sqlite.durability", "normal", "normal|full", "",                   \
       "normal: an answered request survives any crash of the process; full: also a power cut")     \
     X(SIZE, sqlite_cache_size, "sqlite.cache_size", "512M", "1M", "1T",                            \

@@ -3,6 +3,7 @@
 #ifndef OTLITE_HTTP_H
 #define OTLITE_HTTP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -83,6 +84,10 @@ struct bytes http_body(struct http_exchange *x);
 struct http_loop *http_exchange_loop(struct http_exchange *x);
 /* True once http_stop_accepting was called. */
 bool http_stopping(const struct http_exchange *x);
+
+/* Set *gone when the client hangs up before the answer, so that work for nobody can end. It must be
+ * there until http_reply. A client that only shuts its sending side counts as gone. */
+void http_watch_client(struct http_exchange *x, atomic_bool *gone);
 
 /* An extra header for the answer; both strings are copied. */
 void http_add_header(struct http_exchange *x, const char *name, const char *value);

@@ -45,6 +45,8 @@
     X(points_expired, "points_expired_total", "Points, exemplars and rollup rows that retention dropped") \
     X(maintenance_failures, "maintenance_failures_total", "Rounds of maintenance that failed")    \
     X(tasks, "maintenance_tasks_total", "Transactions of maintenance on the writer")              \
+    X(queries, "queries_total", "Queries over HTTP that began to run")                            \
+    X(queries_cancelled, "queries_cancelled_total", "Queries that ended since their client had gone") \
     X(auth_failures, "auth_failures_total", "Requests refused with 401 or 403")
 
 #define OTL_GAUGES(X)                                                                              \
@@ -53,6 +55,7 @@
     X(inflight_bytes, "inflight_bytes", "Bytes of requests being handled")                        \
     X(queue_jobs, "queue_requests", "Requests waiting for the writer")                            \
     X(queue_bytes, "queue_bytes", "Bytes of requests waiting for the writer")                     \
+    X(queries_running, "queries_running", "Queries over HTTP that run now")                       \
     X(series, "series", "Series in the catalogue")                                                \
     X(wal_bytes, "wal_bytes", "Size of telemetry.db-wal")                                         \
     X(db_bytes, "database_bytes", "Size of telemetry.db")                                         \

@@ -21,6 +21,7 @@
 #include "otlite/ingest.h"
 #include "otlite/log.h"
 #include "otlite/reader.h"
+#include "otlite/sql_api.h"
 #include "otlite/state.h"
 #include "otlite/stats.h"
 #include "otlite/writer.h"
@@ -41,6 +42,7 @@ struct daemon {
     struct ingest *ingest;
     struct auth auth;
     struct admin admin;
+    struct sql_api sql;
     struct http_route *routes;
     char **route_paths; /* what the routes' paths point to */
 };
@@ -107,7 +109,7 @@ static enum otl_err start_storage(struct daemon *d, struct otl_error *err)
         return rc;
     state_sync_notes(d->state, w.store.durability == DURABILITY_FULL);
     atomic_store(&d->ticking, d->state);
-    return reader_pool_start(&w.store, READ_QUEUE, &d->readers, err);
+    return reader_pool_start(&w.store, READ_QUEUE, NULL, &d->readers, err);
 }
 
 /* Without a token nobody could be kept out, so only this machine is served then, unless the
@@ -158,10 +160,12 @@ static char *join_path(const char *prefix, const char *path)
 static enum otl_err make_routes(struct daemon *d, struct otl_error *err)
 {
     const struct config *c = &d->config;
-    const struct {
-        const char *path;
-        void (*handle)(struct http_exchange *x, void *arg);
-    } own[] = {{"/healthz", admin_healthz}, {"/readyz", admin_readyz}, {"/metrics", admin_metrics}};
+    const struct http_route own[] = {
+        {"/healthz", "GET, HEAD", HTTP_GET | HTTP_HEAD, NULL, admin_healthz, &d->admin},
+        {"/readyz", "GET, HEAD", HTTP_GET | HTTP_HEAD, NULL, admin_readyz, &d->admin},
+        {"/metrics", "GET, HEAD", HTTP_GET | HTTP_HEAD, NULL, admin_metrics, &d->admin},
+        {"/api/v1/sql", "POST", HTTP_POST, sql_api_admit, sql_api_handle, &d->sql},
+    };
     size_t n_own = sizeof(own) / sizeof(own[0]), n_ingest = list_length(c->http_paths);
 
     d->routes = calloc(n_own + n_ingest + 1, sizeof(*d->routes));
@@ -175,19 +179,13 @@ static enum otl_err make_routes(struct daemon *d, struct otl_error *err)
         if (path == NULL)
             return otl_fail(err, OTL_ENOMEM, "serve: no memory");
         d->route_paths[i] = path;
-        if (is_own)
-            d->routes[i] = (struct http_route){.path = path,
-                                               .allow = "GET, HEAD",
-                                               .methods = HTTP_GET | HTTP_HEAD,
-                                               .handle = own[i].handle,
-                                               .arg = &d->admin};
-        else
-            d->routes[i] = (struct http_route){.path = path,
-                                               .allow = "POST",
-                                               .methods = HTTP_POST,
-                                               .admit = ingest_admit,
-                                               .handle = ingest_handle,
-                                               .arg = d->ingest};
+        d->routes[i] = is_own ? own[i]
+                              : (struct http_route){.allow = "POST",
+                                                    .methods = HTTP_POST,
+                                                    .admit = ingest_admit,
+                                                    .handle = ingest_handle,
+                                                    .arg = d->ingest};
+        d->routes[i].path = path;
     }
     return OTL_OK;
 }
@@ -224,6 +222,14 @@ static enum otl_err start_http(struct daemon *d, struct otl_error *err)
     d->admin.auth = &d->auth;
     d->admin.writer = d->writer;
     d->admin.readers = d->readers;
+    d->sql = (struct sql_api){
+        .auth = &d->auth,
+        .readers = d->readers,
+        .timeout_ms = c->query_timeout,
+        .max_rows = (uint64_t)c->query_max_rows,
+        .max_bytes = (size_t)c->query_max_bytes,
+        .max_memory = (size_t)c->query_max_memory,
+    };
     d->ingest = ingest_new(&in);
     if (d->ingest == NULL)
         return otl_fail(err, OTL_ENOMEM, "serve: no memory");

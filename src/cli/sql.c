@@ -4,14 +4,13 @@
  * has PRAGMA query_only, and an authorizer lets through only what reads. The last one is what keeps
  * ATTACH and VACUUM INTO from making files, and the pragmas from being switched back. */
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "otlite/cli.h"
+#include "otlite/sql.h"
 
 #include "cli/open_reader.h"
 #include "cli/options.h"
@@ -25,7 +24,7 @@ struct query {
     const char *text; /* the whole input */
     enum form form;
     bool header;
-    bool denied; /* the authorizer refused a part of the statement */
+    struct sql_guard guard;
 };
 
 /* For the signal handler; sqlite3_interrupt only sets a flag. */
@@ -37,122 +36,7 @@ static void on_interrupt(int sig)
     sqlite3_interrupt(interruptible);
 }
 
-/* ---- what may be run ---- */
-
-static bool is_one_of(const char *s, const char *const *words)
-{
-    for (; *words != NULL; words++)
-        if (strcasecmp(s, *words) == 0)
-            return true;
-    return false;
-}
-
-/* Pragmas that only tell something. The first list takes an argument (a table's name), the second
- * must not have one, since with it they would set. */
-static bool pragma_reads(const char *name, const char *argument)
-{
-    static const char *const asking[] = {
-        "table_info",  "table_xinfo",      "table_list",      "index_list",  "index_info",
-        "index_xinfo", "foreign_key_list", "integrity_check", "quick_check", "foreign_key_check",
-        NULL};
-    static const char *const plain[] = {"application_id",     "auto_vacuum",
-                                        "busy_timeout",       "cache_size",
-                                        "collation_list",     "compile_options",
-                                        "data_version",       "database_list",
-                                        "encoding",           "foreign_keys",
-                                        "freelist_count",     "function_list",
-                                        "journal_mode",       "mmap_size",
-                                        "module_list",        "page_count",
-                                        "page_size",          "pragma_list",
-                                        "query_only",         "schema_version",
-                                        "secure_delete",      "synchronous",
-                                        "temp_store",         "user_version",
-                                        "wal_autocheckpoint", NULL};
-
-    return is_one_of(name, asking) || (argument == NULL && is_one_of(name, plain));
-}
-
-static int authorize(void *arg, int action, const char *a, const char *b, const char *schema,
-                     const char *trigger)
-{
-    static const char *const unsafe[] = {"load_extension", "fts3_tokenizer", NULL};
-    struct query *q = arg;
-    bool ok = false;
-
-    (void)trigger;
-    switch (action) {
-    case SQLITE_SELECT:
-    case SQLITE_RECURSIVE:
-    case SQLITE_TRANSACTION:
-    case SQLITE_SAVEPOINT:
-        ok = true;
-        break;
-    case SQLITE_FUNCTION:
-        ok = b != NULL && !is_one_of(b, unsafe);
-        break;
-    case SQLITE_PRAGMA:
-        ok = a != NULL && pragma_reads(a, b);
-        break;
-    case SQLITE_UPDATE:
-        /* What SQLite asks when a table-valued function (json_each and the like) declares its
-         * columns. A real UPDATE of that table is refused by SQLite itself. */
-        ok = a != NULL && strcasecmp(a, "sqlite_master") == 0 && schema != NULL &&
-             strcasecmp(schema, "main") == 0;
-        break;
-    case SQLITE_READ:
-        /* Nobody needs the hash of a token to read metrics: it reads as NULL. */
-        if (schema != NULL && strcasecmp(schema, "state") == 0 && a != NULL && b != NULL &&
-            strcasecmp(a, "token") == 0 && strcasecmp(b, "hash") == 0)
-            return SQLITE_IGNORE;
-        ok = a == NULL || strcasecmp(a, "sqlite_dbpage") != 0;
-        break;
-    default:
-        break;
-    }
-    if (ok)
-        return SQLITE_OK;
-    q->denied = true;
-    return SQLITE_DENY;
-}
-
 /* ---- output ---- */
-
-static struct bytes column(sqlite3_stmt *st, int col)
-{
-    const void *p = sqlite3_column_blob(st, col);
-    int n = sqlite3_column_bytes(st, col);
-
-    return p == NULL || n <= 0 ? (struct bytes){NULL, 0} : bytes_of(p, (size_t)n);
-}
-
-static void add_json_value(struct buf *b, sqlite3_stmt *st, int col)
-{
-    double d;
-
-    switch (sqlite3_column_type(st, col)) {
-    case SQLITE_NULL:
-        buf_add_str(b, "null");
-        break;
-    case SQLITE_INTEGER:
-        buf_add_bytes(b, column(st, col));
-        break;
-    case SQLITE_FLOAT:
-        d = sqlite3_column_double(st, col);
-        if (isinf(d))
-            buf_add_str(b, d > 0 ? "9.0e+999" : "-9.0e+999");
-        else
-            buf_add_double(b, d);
-        break;
-    case SQLITE_BLOB:
-        buf_add_char(b, '"');
-        buf_add_base64(b, column(st, col));
-        buf_add_char(b, '"');
-        break;
-    default:
-        buf_add_json_string(b, column(st, col));
-        break;
-    }
-}
 
 static void add_row(struct buf *b, const struct query *q, sqlite3_stmt *st)
 {
@@ -163,7 +47,7 @@ static void add_row(struct buf *b, const struct query *q, sqlite3_stmt *st)
             buf_add_char(b, i == 0 ? '{' : ',');
             buf_add_json_string(b, bytes_str(sqlite3_column_name(st, i)));
             buf_add_char(b, ':');
-            add_json_value(b, st, i);
+            sql_add_json(b, st, i);
             continue;
         }
         if (i > 0)
@@ -171,9 +55,9 @@ static void add_row(struct buf *b, const struct query *q, sqlite3_stmt *st)
         if (sqlite3_column_type(st, i) == SQLITE_NULL)
             continue;
         if (q->form == FORM_CSV)
-            buf_add_csv_field(b, column(st, i));
+            sql_add_csv(b, st, i);
         else
-            buf_add_bytes(b, column(st, i));
+            buf_add_bytes(b, sql_column(st, i));
     }
     buf_add_char(b, q->form == FORM_JSON ? '}' : '\n');
 }
@@ -198,16 +82,12 @@ static void add_header(struct buf *b, const struct query *q, sqlite3_stmt *st)
 /* Line, column (both from 1, the latter in bytes) and the line itself with a mark below. */
 static void show_place(const char *text, size_t at)
 {
-    size_t start = 0, line = 1, end;
+    size_t line, col, start, end;
 
-    for (size_t i = 0; i < at; i++) {
-        if (text[i] == '\n') {
-            line++;
-            start = i + 1;
-        }
-    }
+    sql_place(text, at, &line, &col);
+    start = at - (col - 1);
     end = start + strcspn(text + start, "\n");
-    fprintf(stderr, "  line %zu, column %zu\n", line, at - start + 1);
+    fprintf(stderr, "  line %zu, column %zu\n", line, col);
     if (end - start <= 160)
         fprintf(stderr, "  %.*s\n  %*s^\n", (int)(end - start), text + start, (int)(at - start),
                 "");
@@ -235,7 +115,7 @@ static int report(struct query *q, int rc, const char *statement)
     default:
         break;
     }
-    if (q->denied || (rc & 0xff) == SQLITE_READONLY)
+    if (q->guard.what[0] != '\0' || (rc & 0xff) == SQLITE_READONLY)
         fprintf(stderr,
                 "otlite sql: refused (%s); otlite sql only reads: SELECT, EXPLAIN and "
                 "pragmas that tell something\n",
@@ -298,7 +178,7 @@ static int run_all(struct query *q)
         const char *begin = next;
         int rc;
 
-        q->denied = false;
+        q->guard.what[0] = '\0';
         rc = sqlite3_prepare_v2(q->db.sql, begin, -1, &st, &next);
         if (rc != SQLITE_OK)
             status = report(q, rc, begin);
@@ -326,17 +206,20 @@ static int ask(const struct config *config, struct query *q)
 {
     struct sigaction sa = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
     struct otl_error err = {0};
+    struct sql_tables *tables;
     bool state;
     enum otl_err rc = cli_open_reader(config, &q->db, &state, &err);
     int status;
 
+    if (rc == OTL_OK)
+        rc = sql_register(&q->db, NULL, &tables, &err);
     if (rc == OTL_OK)
         rc = db_exec(&q->db, "PRAGMA query_only = ON", &err);
     if (rc != OTL_OK) {
         db_close(&q->db);
         return cli_error("sql", &err);
     }
-    (void)sqlite3_set_authorizer(q->db.sql, authorize, q);
+    sql_guard(&q->db, &q->guard);
     interruptible = q->db.sql;
     (void)sigaction(SIGINT, &sa, NULL); /* a second one ends the process at once */
     status = run_all(q);

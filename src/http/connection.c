@@ -472,6 +472,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     c->readable = true;
     if ((what & EV_CLOSED) != 0)
         c->hung_up = true;
+    if (c->hung_up && c->x != NULL && c->x->gone != NULL)
+        atomic_store(c->x->gone, true);
     connection_run(c);
 }
 

@@ -43,6 +43,7 @@ struct http_exchange *exchange_new(struct connection *c)
     x->route = NULL;
     x->method = 0;
     x->close = x->preflight = x->open = false;
+    x->gone = NULL;
     x->head.has_line = false;
     x->head.n_fields = 0;
     return x;
@@ -264,6 +265,13 @@ struct bytes http_body(struct http_exchange *x)
 struct http_loop *http_exchange_loop(struct http_exchange *x)
 {
     return loop_of(x);
+}
+
+void http_watch_client(struct http_exchange *x, atomic_bool *gone)
+{
+    x->gone = gone;
+    if (x->conn->hung_up)
+        atomic_store(gone, true);
 }
 
 bool http_stopping(const struct http_exchange *x)

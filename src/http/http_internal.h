@@ -100,12 +100,13 @@ struct http_exchange {
     struct http_exchange *next; /* spare ones of the loop */
     struct connection *conn;    /* outlives the exchange */
     const struct http_route *route;
-    unsigned method;  /* HTTP_* bit, 0 for others */
-    bool close;       /* answer with Connection: close */
-    bool preflight;   /* the CORS headers are set already */
-    bool open;        /* counted in the loop's exchanges */
-    struct buf extra; /* header lines of the answer */
-    struct head head; /* last: large */
+    unsigned method;   /* HTTP_* bit, 0 for others */
+    bool close;        /* answer with Connection: close */
+    bool preflight;    /* the CORS headers are set already */
+    bool open;         /* counted in the loop's exchanges */
+    atomic_bool *gone; /* to be set when the client hangs up; NULL: nobody asks */
+    struct buf extra;  /* header lines of the answer */
+    struct head head;  /* last: large */
 };
 
 struct http_loop {

@@ -10,6 +10,7 @@
 struct reader {
     struct reader_pool *pool;
     struct db db; /* this thread's */
+    struct sql_tables *sql;
     pthread_t thread;
     bool has_thread;
 };
@@ -37,11 +38,12 @@ static void reset_statements(struct db *db)
     }
 }
 
-static void run_job(struct db *db, struct read_job *job)
+static void run_job(struct db *db, struct sql_tables *sql, struct read_job *job)
 {
     enum otl_err rc;
 
     job->err = (struct otl_error){0};
+    job->sql = sql;
     rc = db_exec(db, "BEGIN", &job->err);
     if (rc == OTL_OK) {
         rc = job->work(job, db, &job->err);
@@ -79,7 +81,7 @@ static void *reader_main(void *arg)
     struct read_job *job;
 
     while ((job = take_job(r->pool)) != NULL)
-        run_job(&r->db, job);
+        run_job(&r->db, r->sql, job);
     return NULL;
 }
 
@@ -108,11 +110,16 @@ enum otl_err reader_submit(struct reader_pool *p, struct read_job *job, struct o
 }
 
 static enum otl_err start_one(struct reader *r, struct reader_pool *p, const struct store_opts *o,
-                              struct otl_error *err)
+                              struct read_shared *shared, struct otl_error *err)
 {
     enum otl_err rc = store_open_reader(&r->db, o, err);
     int thread;
 
+    /* What people's SQL sorts goes to a temporary file rather than into memory without bound. */
+    if (rc == OTL_OK)
+        rc = db_exec(&r->db, "PRAGMA temp_store = FILE", err);
+    if (rc == OTL_OK)
+        rc = sql_register(&r->db, shared, &r->sql, err);
     if (rc != OTL_OK)
         return rc;
     r->pool = p;
@@ -124,7 +131,8 @@ static enum otl_err start_one(struct reader *r, struct reader_pool *p, const str
 }
 
 enum otl_err reader_pool_start(const struct store_opts *o, size_t max_jobs,
-                               struct reader_pool **out, struct otl_error *err)
+                               struct read_shared *shared, struct reader_pool **out,
+                               struct otl_error *err)
 {
     struct reader_pool *p = calloc(1, sizeof(*p));
     enum otl_err rc = OTL_OK;
@@ -142,7 +150,7 @@ enum otl_err reader_pool_start(const struct store_opts *o, size_t max_jobs,
         return otl_fail(err, OTL_ESYSTEM, "readers: no condition variable");
     }
     for (int i = 0; i < READER_POOL_SIZE && rc == OTL_OK; i++)
-        rc = start_one(&p->readers[i], p, o, err);
+        rc = start_one(&p->readers[i], p, o, shared, err);
     if (rc != OTL_OK) {
         reader_pool_stop(p);
         reader_pool_free(p);

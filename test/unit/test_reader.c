@@ -114,7 +114,7 @@ static int setup(void **state)
     gate.inside = 0;
     assert_int_equal(store_new(&o, &s, &err), OTL_OK);
     assert_int_equal(handoff_init(&h, &err), OTL_OK);
-    if (reader_pool_start(&o, MAX_QUEUE, &pool, &err) != OTL_OK)
+    if (reader_pool_start(&o, MAX_QUEUE, NULL, &pool, &err) != OTL_OK)
         fail_msg("%s", err.msg);
     for (int i = 0; i < JOBS; i++)
         jobs[i] = (struct job){.r = {.reply_to = &h, .done.run = job_done, .work = read_twice},
@@ -257,7 +257,7 @@ static void a_pool_needs_a_database(void **state)
     struct store_opts o = fx_opts(empty);
 
     (void)state;
-    assert_int_equal(reader_pool_start(&o, 1, &other, &err), OTL_ENOTFOUND);
+    assert_int_equal(reader_pool_start(&o, 1, NULL, &other, &err), OTL_ENOTFOUND);
     assert_non_null(strstr(err.msg, "telemetry.db"));
     fx_dir_free(empty);
 }
