@@ -1,28 +1,37 @@
 /* part.h -- parts: what was sealed, as tables `part` and `block`, and reading it.
  *
  * A part holds points of one kind and one UTC day, sorted by series and time, in blocks (block.h).
- * Sealing makes a part a day of the closed half's rows; merging makes one of several; retention drops
- * them. A part never changes from the moment it is live.
- *   part(id, kind, resolution, day, sequence, live, min_time, max_time, points, blocks, bytes)
- *   block(id = part.id << PART_BLOCK_BITS | number from 0, first_series, last_series, min_time, max_time,
- *         points, data)
- *   part_generation(n): counts up whenever the set of live parts changes (triggers of `part`)
- * live: 0 being written (or left so by a crash), 1 live, 2 dropped, its blocks still to be deleted.
+ * Sealing makes a part a day of the closed half's rows; merging makes one of several; retention
+ * drops them. A part never changes from the moment it is live. Tables:
+ *
+ * - part(id, kind, resolution, day, sequence, live, min_time, max_time, points, blocks, bytes).
+ *   resolution: 0 raw points, else the length of a rollup's windows in seconds (300, 3600). live: 0
+ *   being written (or left so by a crash), 1 live, 2 dropped, its blocks still to be deleted.
+ *
+ * - block(id, first_series, last_series, min_time, max_time, points, data).
+ *   id: part.id << PART_BLOCK_BITS | number from 0.
+ *
+ * - part_generation(n): counts up whenever the set of live parts changes (triggers of `part`).
+ *
  * Invariants:
+ *
  * P1 Only parts with live = 1 count. Blocks are inserted in as many transactions as one likes while
  *    live = 0; one transaction makes the part live and takes away what it stands for: it marks the
  *    closed half sealed (head.h, H3), or drops the merged parts (part_drop).
- * P2 Parts that are not live and that nobody is writing are garbage: part_collect deletes their blocks,
- *    some at a time, and then their rows. After a crash everything not live is garbage. Every block
- *    has a part.
- * P3 sequence orders parts of one kind, resolution and day by age: of one key the point of the greater
- *    sequence counts. Merging takes parts that are neighbours in this order and gives the result the
- *    greatest sequence of them.
- * P4 Ids of live parts are never used twice (AUTOINCREMENT), so whoever has something of a part in a
- *    cache may use it in any snapshot in which the part is live.
- * P5 Blocks of a part are in the order of their numbers: first_series of one is not below last_series
- *    of the one before.
- * resolution: 0 raw points, else the length of a rollup's windows in seconds (300, 3600). */
+ *
+ * P2 Parts that are not live and that nobody is writing are garbage: part_collect deletes their
+ *    blocks, some at a time, and then their rows. After a crash everything not live is garbage.
+ * Every block has a part.
+ *
+ * P3 sequence orders parts of one kind, resolution and day by age: of one key the point of the
+ *    greater sequence counts. Merging takes parts that are neighbours in this order and gives the
+ *    result the greatest sequence of them.
+ *
+ * P4 Ids of live parts are never used twice (AUTOINCREMENT), so whoever has something of a part in
+ * a cache may use it in any snapshot in which the part is live.
+ *
+ * P5 Blocks of a part are in the order of their numbers: first_series of one is not below
+ * last_series of the one before. */
 #ifndef OTLITE_STORE_PART_H
 #define OTLITE_STORE_PART_H
 
@@ -56,9 +65,10 @@ struct part_info {
 
 /* ---- writing: on the write connection, inside its transactions ---- */
 
-/* A new row in `part`, live = 0, of kind, resolution and day of info, with a new id and (info->sequence
- * 0) the next sequence. Fills id and sequence. */
-enum otl_err part_create(struct db *db, struct part_info *info, struct otl_error *err) OTL_MUSTCHECK;
+/* A new row in `part`, live = 0, of kind, resolution and day of info, with a new id and
+ * (info->sequence 0) the next sequence. Fills id and sequence. */
+enum otl_err part_create(struct db *db, struct part_info *info,
+                         struct otl_error *err) OTL_MUSTCHECK;
 /* Insert block `number` (from 0, without gaps) of a part that is being written. */
 enum otl_err part_add_block(struct db *db, int64_t part_id, uint32_t number,
                             const struct block_info *info, struct bytes data,
@@ -87,8 +97,8 @@ struct part_reader;
 enum otl_err part_reader_open(struct db *db, struct part_cache *cache, struct part_reader **out,
                               struct otl_error *err) OTL_MUSTCHECK;
 void part_reader_close(struct part_reader *r);
-/* At the start of every transaction, before anything was written in it: see the parts that are live in
- * it. Cheap when nothing changed. */
+/* At the start of every transaction, before anything was written in it: see the parts that are live
+ * in it. Cheap when nothing changed. */
 enum otl_err part_reader_refresh(struct part_reader *r, struct otl_error *err) OTL_MUSTCHECK;
 /* The live parts, by kind, resolution, day, sequence; valid until the next refresh. */
 const struct part_info *part_reader_parts(const struct part_reader *r, size_t *n);
@@ -109,8 +119,8 @@ struct part_refs {
     uint64_t damaged; /* blocks that could not be read: reported to part_damage, and left out */
 };
 
-/* All chunks of a kind and resolution that overlap [from, to) of the series in `series` (ascending, n
- * of them; NULL: all). refs is zeroed or was released. */
+/* All chunks of a kind and resolution that overlap [from, to) of the series in `series` (ascending,
+ * n of them; NULL: all). refs is zeroed or was released. */
 enum otl_err part_find(struct part_reader *r, enum series_kind kind, int resolution,
                        const int64_t *series, size_t n, int64_t from, int64_t to,
                        struct part_refs *refs, struct otl_error *err) OTL_MUSTCHECK;
@@ -123,12 +133,12 @@ struct bytes part_block_bytes(const struct part_block *b); /* loaded */
 const struct block_directory *part_block_directory(const struct part_block *b);
 /* Append the chunk's points in [from, to) to out; loads the block. A damaged chunk is reported to
  * part_damage, and counted in refs->damaged; OTL_ECORRUPT, and the caller goes on without it. */
-enum otl_err part_read_chunk(struct part_reader *r, struct part_refs *refs, size_t ref, int64_t from,
-                             int64_t to, struct series_points *out,
+enum otl_err part_read_chunk(struct part_reader *r, struct part_refs *refs, size_t ref,
+                             int64_t from, int64_t to, struct series_points *out,
                              struct otl_error *err) OTL_MUSTCHECK;
 
-/* Is a point with this key stored in a part? Then out (empty) has it, of the newest sequence. For the
- * writer's look at late points: keeps the chunk it decoded last. */
+/* Is a point with this key stored in a part? Then out (empty) has it, of the newest sequence. For
+ * the writer's look at late points: keeps the chunk it decoded last. */
 enum otl_err part_lookup(struct part_reader *r, enum series_kind kind, int64_t series_id,
                          int64_t time, int64_t start_time, struct series_points *out, bool *found,
                          struct otl_error *err) OTL_MUSTCHECK;

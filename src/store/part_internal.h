@@ -80,6 +80,8 @@ struct part_reader {
     struct db *db;
     struct part_cache *cache;
     struct sqlite3_stmt *generation_st, *parts_st, *rows_st, *data_st;
+    struct sqlite3_blob *blob; /* moved from block to block during one call, NULL between calls */
+    struct buf head;           /* what was read of it */
     bool refreshed;
     int64_t generation;
     /* The live parts and, of those looked into, their lists (else NULL). */
@@ -103,8 +105,16 @@ enum otl_err part_reader_list(struct part_reader *r, size_t i, struct part_list 
 /* First row from `from` on whose last_series is not below series_id, or l->n. Fast when it is near.
  */
 uint32_t part_list_seek(const struct part_list *l, uint32_t from, int64_t series_id);
+/* ---- part_find.c ---- */
+
 /* A block opened and pinned. OTL_ECORRUPT: damaged; it was reported. */
 enum otl_err part_reader_open_block(struct part_reader *r, struct part_list *l, uint32_t at,
                                     struct part_block **out, struct otl_error *err) OTL_MUSTCHECK;
+/* Let go of what opening blocks left open: at the end of each call. */
+void part_reader_end(struct part_reader *r);
+/* Append the points of a chunk of a pinned block in [from, to) to out. OTL_ECORRUPT: reported. */
+enum otl_err part_block_read(struct part_reader *r, struct part_block *b, uint32_t chunk,
+                             int64_t from, int64_t to, struct series_points *out,
+                             struct otl_error *err) OTL_MUSTCHECK;
 
 #endif

@@ -387,6 +387,7 @@ void part_reader_close(struct part_reader *r)
     free(r->parts);
     free(r->lists);
     series_points_fini(&r->points);
+    buf_fini(&r->head);
     (void)sqlite3_finalize(r->generation_st);
     (void)sqlite3_finalize(r->parts_st);
     (void)sqlite3_finalize(r->rows_st);
