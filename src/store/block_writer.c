@@ -343,7 +343,10 @@ bool block_writer_add(struct block_writer *w, int64_t series_id, const struct se
     uint32_t *streams = w->streams + w->n * w->streams_per_chunk, s = STREAM_FIELDS;
 
     assert(p->kind == w->kind && n > 0 && n <= CHUNK_MAX_POINTS && w->n < BLOCK_MAX_CHUNKS);
-    assert(w->n == 0 || series_id >= w->chunks[w->n - 1].series_id);
+    /* What reading takes for damage. */
+    assert(w->n == 0 || series_id > w->chunks[w->n - 1].series_id ||
+           (series_id == w->chunks[w->n - 1].series_id &&
+            p->time[first] >= w->chunks[w->n - 1].max_time));
     if (w->failed || !reserve_values(w, CHUNK_MAX_POINTS))
         return false;
     memset(streams, 0, w->streams_per_chunk * sizeof(*streams));

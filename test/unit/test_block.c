@@ -301,11 +301,17 @@ static void summary_of_a_counter_that_is_reset(void **state)
     add_int(p, 60, 55, 20);            /* began after the one before: + 20 */
     add_int(p, 70, 60, 25);            /* began at its time, not after: + 5 */
     assert_true(series_points_add_number(p, 80, 1, 1, VALUE_NONE, 0));
-    put(m, 3);
+    put(m, 2);
     /* Integers beyond 2^53 are taken from each other before they become doubles. */
     p = next_chunk(m, KIND_NUMBER);
     add_int(p, 10, 1, INT64_C(9007199254740993));
     add_int(p, 20, 1, INT64_C(9007199254740996));
+    put(m, 3);
+    /* Begins and ends with integers, and its least is -0.0. */
+    p = next_chunk(m, KIND_NUMBER);
+    add_int(p, 10, 1, 5);
+    add_double(p, 20, 1, -0.0);
+    add_int(p, 30, 1, 6);
     put(m, 4);
     /* Nothing but NaN; and nothing at all. */
     p = next_chunk(m, KIND_NUMBER);
@@ -337,6 +343,11 @@ static void summary_of_a_counter_that_is_reset(void **state)
     assert_same_double(c->increase, 3);
 
     c = &m->d.chunks[2];
+    assert_same_double(c->min, -0.0);
+    assert_same_double(c->max, 6);
+    assert_same_double(c->increase, 6); /* less: + -0.0; then + 6 */
+
+    c = &m->d.chunks[3];
     assert_int_equal(c->n_values, 0);
     assert_int_equal(c->n_nan, 1);
     assert_int_equal(c->first_kind, VALUE_DOUBLE);
@@ -345,7 +356,7 @@ static void summary_of_a_counter_that_is_reset(void **state)
     assert_same_double(c->sum, 0);
     assert_same_double(c->min, 0);
 
-    c = &m->d.chunks[3];
+    c = &m->d.chunks[4];
     assert_int_equal(c->n, 1);
     assert_int_equal(c->n_values + c->n_nan, 0);
     assert_int_equal(c->first_kind, VALUE_NONE);
@@ -413,6 +424,53 @@ static void chunk_reader_reads_the_same(void **state)
     }
 }
 
+/* Two blocks whose streams lie at the same places, one after the other, and one where the other
+ * was. */
+static void chunk_reader_tells_blocks_apart(void **state)
+{
+    struct made *m[2];
+    struct chunk_reader r = {0};
+    uint8_t *place;
+
+    (void)state;
+    for (int b = 0; b < 2; b++) {
+        struct series_points *p;
+
+        m[b] = calloc(1, sizeof(*m[b]));
+        begin(m[b], KIND_NUMBER);
+        p = next_chunk(m[b], KIND_NUMBER);
+        for (int k = 0; k < 10; k++)
+            add_int(p, 100 + b + k, 5, k);
+        put(m[b], 1);
+        finish(m[b]);
+    }
+    assert_int_equal(m[0]->bytes.n, m[1]->bytes.n);
+    assert_memory_equal(m[0]->d.streams, m[1]->d.streams,
+                        m[0]->d.streams_per_chunk * sizeof(uint32_t));
+    for (int k = 0; k < 4; k++) {
+        struct made *b = m[k % 2];
+
+        assert_int_equal(chunk_reader_numbers(&r, buf_bytes(&b->bytes), &b->d, 0, &err), OTL_OK);
+        assert_int_equal(r.time[0], 100 + k % 2);
+    }
+    place = malloc(m[0]->bytes.n);
+    for (int k = 0; k < 4; k++) {
+        struct made *b = m[k % 2];
+
+        memcpy(place, b->bytes.p, b->bytes.n);
+        chunk_reader_forget(&r);
+        assert_int_equal(chunk_reader_numbers(&r, bytes_of(place, b->bytes.n), &b->d, 0, &err),
+                         OTL_OK);
+        assert_int_equal(r.time[0], 100 + k % 2);
+    }
+    free(place);
+    chunk_reader_fini(&r);
+    for (int b = 0; b < 2; b++) {
+        end(m[b]);
+        free(m[b]);
+    }
+}
+
 /* ---- sizes ---- */
 
 static void jittered_times(struct series_points *p, size_t n, int64_t from)
@@ -434,20 +492,23 @@ static void equal_columns_are_there_once(void **state)
     one = m->bytes.n;
     end(m);
 
+    /* Two senders, in turn. */
     begin(m, KIND_NUMBER);
-    jittered_times(next_chunk(m, KIND_NUMBER), 1000, INT64_C(1800000000000000000));
-    put(m, 1);
-    for (int i = 1; i < 100; i++) {
-        assert_true(series_points_append(next_chunk(m, KIND_NUMBER), &m->points[0], 0, 1000));
+    for (int i = 0; i < 2; i++) {
+        jittered_times(next_chunk(m, KIND_NUMBER), 1000, INT64_C(1800000000000000000) + i);
+        put(m, i);
+    }
+    for (int i = 2; i < 100; i++) {
+        assert_true(series_points_append(next_chunk(m, KIND_NUMBER), &m->points[i % 2], 0, 1000));
         for (size_t k = 0; k < 1000; k++)
             m->points[i].fields[NUMBER_VALUE].v[k] = bits_of(i);
         put(m, 1 + i);
     }
     finish(m);
     assert_reads_back(m);
-    /* Times take 1,000 * 21 bits and more; 99 more series without them almost nothing. */
+    /* Times take 1,000 * 21 bits and more; 98 more series without them almost nothing. */
     assert_true(one > 2600);
-    assert_true(m->bytes.n < one + 99 * 30);
+    assert_true(m->bytes.n < 2 * one + 98 * 30);
     end(m);
     free(m);
 }
@@ -693,6 +754,35 @@ static void says_what_is_damaged(void **state)
     free(m);
 }
 
+/* A fault in the last column of a chunk: what was decoded of the others is no part of any point. */
+static void a_failed_read_leaves_nothing(void **state)
+{
+    struct made *m = calloc(1, sizeof(*m));
+    struct series_points out;
+    uint32_t at;
+
+    (void)state;
+    begin(m, KIND_EXEMPLAR);
+    for (unsigned i = 0; i < 3; i++) {
+        pf_add(next_chunk(m, KIND_EXEMPLAR), 20, 7); /* trace ids of 1 to 29 bytes, ... */
+        put(m, i);
+    }
+    finish(m);
+    at = m->d.streams[2 * m->d.streams_per_chunk - 1];
+    m->bytes.p[at + 10] ^= 1;
+    series_points_init(&out, KIND_EXEMPLAR);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(
+            block_read_chunk(buf_bytes(&m->bytes), &m->d, i, INT64_MIN, INT64_MAX, &out, &err),
+            i == 1 ? OTL_ECORRUPT : OTL_OK);
+    assert_int_equal(out.n, 40);
+    for (size_t i = 0; i < 40; i++)
+        assert_true(series_points_equal(&out, i, &m->points[i < 20 ? 0 : 2], i % 20));
+    series_points_fini(&out);
+    end(m);
+    free(m);
+}
+
 static void a_newer_format_is_said_to_be_one(void **state)
 {
     struct made *m = calloc(1, sizeof(*m));
@@ -807,12 +897,14 @@ int main(void)
         cmocka_unit_test(summaries_are_the_models),
         cmocka_unit_test(summary_of_a_counter_that_is_reset),
         cmocka_unit_test(chunk_reader_reads_the_same),
+        cmocka_unit_test(chunk_reader_tells_blocks_apart),
         cmocka_unit_test(equal_columns_are_there_once),
         cmocka_unit_test(idle_and_busy_series_are_small),
         cmocka_unit_test(long_lists_make_short_chunks),
         cmocka_unit_test(a_flipped_bit_is_found_wherever_it_is),
         cmocka_unit_test(wrong_bytes_with_right_checksums),
         cmocka_unit_test(says_what_is_damaged),
+        cmocka_unit_test(a_failed_read_leaves_nothing),
         cmocka_unit_test(a_newer_format_is_said_to_be_one),
         cmocka_unit_test(verify_finds_every_wrong_summary),
     };
