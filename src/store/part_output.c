@@ -152,8 +152,9 @@ enum otl_err part_output_add(struct part_output *o, int64_t series_id,
     size_t pieces = chunks_of(p, first, n);
     enum otl_err rc = OTL_OK;
 
-    for (; pieces > 0 && rc == OTL_OK; pieces--) {
-        size_t take = (n + pieces - 1) / pieces;
+    for (; n > 0 && rc == OTL_OK; pieces -= pieces > 1) {
+        /* Fewer where the long lists are all in one piece. */
+        size_t take = chunk_fit(p, first, (n + pieces - 1) / pieces);
 
         if (block_writer_is_full(o->writer))
             rc = finish_block(o, err);
