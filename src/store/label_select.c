@@ -45,6 +45,12 @@ struct selection {
     struct buf text;
 };
 
+void series_list_fini(struct series_list *l)
+{
+    free(l->ids);
+    *l = (struct series_list){0};
+}
+
 static enum otl_err tried(struct selection *s, struct otl_error *err)
 {
     return ++s->tries % CHECK_EVERY == 0 ? label_checked(s->check, err) : OTL_OK;

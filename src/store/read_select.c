@@ -1,14 +1,6 @@
 /* read_select.c -- the series of a read (read.h): selecting, what they are, their values. The work
  * is the label index's; here it meets the read's snapshot, its limits and its budget. */
-#include <stdlib.h>
-
 #include "read_internal.h"
-
-void series_list_fini(struct series_list *l)
-{
-    free(l->ids);
-    *l = (struct series_list){0};
-}
 
 enum otl_err read_select(struct read *r, int64_t project_id, const struct matcher *m, size_t n,
                          struct series_list *out, struct otl_error *err)
