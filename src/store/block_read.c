@@ -84,19 +84,32 @@ static enum otl_err take_doubles(const struct chunk_in *c, uint32_t s, int64_t *
 
 /* ---- values ---- */
 
+static bool is_kind(int64_t k, bool ints)
+{
+    return k == VALUE_NONE || k == VALUE_DOUBLE || (k == VALUE_INT && ints);
+}
+
 /* kind[0..n); how many are of each kind. */
 static enum otl_err take_kinds(struct chunk_in *c, uint32_t s, bool ints, uint8_t *kind,
                                size_t of_kind[VALUE_DOUBLE + 1])
 {
-    enum otl_err rc = take_ints(c, s, c->scratch, c->n);
+    struct bytes b;
+    enum otl_err rc = take_stream(c, s, c->n, &b);
+    int64_t k;
 
     memset(of_kind, 0, (VALUE_DOUBLE + 1) * sizeof(*of_kind));
     if (rc != OTL_OK)
         return rc;
+    if (column_ints_constant(b, &k) && is_kind(k, ints)) { /* mostly */
+        memset(kind, (int)k, c->n);
+        of_kind[k] = c->n;
+        return OTL_OK;
+    }
+    if (!column_decode_ints(b, c->scratch, c->n))
+        return damaged(c, s, "cannot be decoded");
     for (size_t i = 0; i < c->n; i++) {
-        int64_t k = c->scratch[i];
-
-        if (k != VALUE_NONE && k != VALUE_DOUBLE && (k != VALUE_INT || !ints))
+        k = c->scratch[i];
+        if (!is_kind(k, ints))
             return damaged(c, s, "names a kind of value that there is not");
         kind[i] = (uint8_t)k;
         of_kind[k]++;

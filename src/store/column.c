@@ -147,6 +147,11 @@ static void add_up(int64_t *out, size_t n)
     }
 }
 
+bool column_ints_constant(struct bytes in, int64_t *out)
+{
+    return in.n > 0 && in.p[0] == INTS_CONSTANT && column_decode_ints(in, out, 1);
+}
+
 bool column_decode_ints(struct bytes in, int64_t *out, size_t n)
 {
     int64_t first, second;

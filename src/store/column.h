@@ -29,6 +29,8 @@ void column_encode_bytes(struct buf *out, const uint8_t *data, const uint32_t *e
  * undefined. Never reads outside in, whatever it holds. */
 bool column_decode_ints(struct bytes in, int64_t *out, size_t n) OTL_MUSTCHECK;
 bool column_decode_doubles(struct bytes in, uint64_t *out, size_t n) OTL_MUSTCHECK;
+/* Is in a stream of integers that are all *out, however many? False for others and damaged ones. */
+bool column_ints_constant(struct bytes in, int64_t *out);
 /* Appends to data and fills end[0..n), relative to data->n as it was. max: the most bytes of text
  * that the caller wants to hold; more is a false. */
 bool column_decode_bytes(struct bytes in, struct buf *data, uint32_t *end, size_t n,

@@ -321,13 +321,22 @@ static void the_bytes_are_those_of_the_format(void **state)
         const uint8_t constant[] = {0, 13}; /* zigzag(-7) */
         const int64_t want[] = {-7, -7, -7};
 
+        int64_t all = 0;
+
         reads_as_ints(constant, sizeof(constant), want, 3);
+        assert_true(column_ints_constant(bytes_of(constant, 2), &all));
+        assert_int_equal(all, -7);
+        assert_false(column_ints_constant(bytes_of(constant, 1), &all));
+        assert_false(column_ints_constant(bytes_of(constant, 0), &all));
     }
     {
         const uint8_t linear[] = {1, 20, 0xc8, 0x01}; /* from 10 by 100 */
         const int64_t want[] = {10, 110, 210};
 
+        int64_t all;
+
         reads_as_ints(linear, sizeof(linear), want, 3);
+        assert_false(column_ints_constant(bytes_of(linear, sizeof(linear)), &all));
     }
     {
         /* base 4, width 3, no exceptions: 1 7 0 2 5 from the lowest bit on */
