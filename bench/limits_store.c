@@ -180,10 +180,10 @@ static enum otl_err prepare(struct append *a, struct otl_error *err)
     } list[] = {
         {"BEGIN IMMEDIATE", &a->begin},
         {"COMMIT", &a->commit},
-        {"INSERT OR ROLLBACK INTO number_point(series_id, time, start_time, flags, value)"
+        {"INSERT OR ROLLBACK INTO number_head_0(series_id, time, start_time, flags, value)"
          " SELECT series_id, time, start_time, flags, value FROM batch_source",
          &a->insert},
-        {"INSERT OR ROLLBACK INTO number_point(series_id, time, start_time, flags, value)"
+        {"INSERT OR ROLLBACK INTO number_head_0(series_id, time, start_time, flags, value)"
          " SELECT series_id, ?, ?, ?, value FROM batch_source",
          &a->insert_at_once},
     };

@@ -188,7 +188,7 @@ static enum otl_err prepare_writer(struct user *u, struct otl_error *err)
     struct buf sql = {0};
     enum otl_err rc;
 
-    buf_add_str(&sql, "INSERT INTO number_point(" COLUMNS ") VALUES ");
+    buf_add_str(&sql, "INSERT INTO number_head_0(" COLUMNS ") VALUES ");
     for (int i = 0; i < A_STATEMENT; i++)
         buf_add_str(&sql, i > 0 ? ",(?,?,?,?,?,?)" : "(?,?,?,?,?,?)");
     rc = sql.failed ? otl_fail(err, OTL_ENOMEM, "no memory for a statement")
@@ -204,11 +204,11 @@ static enum otl_err prepare_writer(struct user *u, struct otl_error *err)
 static enum otl_err prepare_reader(struct user *u, struct otl_error *err)
 {
     enum otl_err rc =
-        db_prepare(&u->db, "SELECT " COLUMNS " FROM number_point WHERE id = ?1", &u->one, err);
+        db_prepare(&u->db, "SELECT " COLUMNS " FROM number_head_0 WHERE id = ?1", &u->one, err);
 
     if (rc == OTL_OK)
         rc = db_prepare(&u->db,
-                        "SELECT " COLUMNS " FROM number_point WHERE id >= ?1 AND id < ?1 + ?2",
+                        "SELECT " COLUMNS " FROM number_head_0 WHERE id >= ?1 AND id < ?1 + ?2",
                         &u->range, err);
     return rc;
 }

@@ -22,7 +22,8 @@ struct store_opts {
     int64_t busy_timeout_ms;
     int64_t checkpoint_pages; /* checkpoint when the WAL holds this many pages */
     bool secure_delete;
-    /* When the open half of a kind is closed (src/store/head.h); 0: the default of each. */
+    /* When the open half of a kind is closed (src/store/head.h); 0: not for this
+     * reason. */
     int64_t head_max_rows, head_max_bytes, head_max_age_ms;
 };
 

@@ -19,6 +19,7 @@ struct dedup_entry {
     struct dedup_key key;
     uint64_t hash;
     int64_t stored_id;       /* 0: not stored */
+    int stored_half;         /* of stored_id */
     uint32_t first, content; /* the first point of the key, and the one whose values count */
     bool candidate;          /* may be stored */
     bool changed;            /* the stored row has other values than content */
@@ -187,362 +188,107 @@ static inline void append_key(const struct dedup *d, struct dedup_table *t, int6
         index_add(s->index, key_hash(d, key), id);
 }
 
-static bool is_closed(const struct dedup_table *t, uint32_t i)
-{
-    return i + 1 < t->n ||
-           segment_number(t->segments[i].last_id) != segment_number(t->segments[i].last_id + 1);
-}
-
-/* ---- the latest times, saved ----
- * For every series of the type that has points, in order of ids: varint of the id's distance from
- * the one before, then zigzag varint of the time's. */
-
-static void add_varint(struct buf *b, uint64_t v)
-{
-    uint8_t s[10];
-    size_t n = 0;
-
-    while (v >= 0x80) {
-        s[n++] = (uint8_t)(v | 0x80);
-        v >>= 7;
-    }
-    s[n++] = (uint8_t)v;
-    buf_add(b, s, n);
-}
-
-static bool take_varint(struct bytes *in, uint64_t *out)
-{
-    uint64_t v = 0;
-
-    for (unsigned shift = 0; shift < 64 && in->n > 0; shift += 7) {
-        uint8_t c = *in->p++;
-
-        in->n--;
-        v |= (uint64_t)(c & 0x7f) << shift;
-        if (c < 0x80) {
-            *out = v;
-            return true;
-        }
-    }
-    return false;
-}
-
-static void times_encode(const struct dict *series, enum point_kind kind, struct buf *out)
-{
-    uint64_t id = 0, time = 0;
-
-    buf_reset(out);
-    for (uint32_t i = 0; i < series->n; i++) {
-        const struct dict_entry *e = &series->entries[i];
-        uint64_t delta;
-
-        if (e->note.series.kind != (uint32_t)kind || e->note.series.last_time == INT64_MIN)
-            continue;
-        /* Unsigned, so that any two times have a difference. */
-        delta = (uint64_t)e->note.series.last_time - time;
-        add_varint(out, (uint64_t)e->id - id);
-        add_varint(out, delta << 1 ^ (0 - (delta >> 63)));
-        id = (uint64_t)e->id;
-        time = (uint64_t)e->note.series.last_time;
-    }
-}
-
-static void raise_last_time(struct catalogue *cat, int64_t series_id, int64_t time)
-{
-    uint32_t entry = dict_find_id(&cat->dicts[CAT_SERIES], series_id);
-    union dict_note *note;
-
-    if (entry == DICT_NONE)
-        return; /* a row without a series can be the resend of no point */
-    note = &catalogue_series(cat, entry)->note;
-    if (time > note->series.last_time)
-        note->series.last_time = time;
-}
-
-static bool times_decode(struct catalogue *cat, struct bytes in)
-{
-    uint64_t id = 0, time = 0, v;
-
-    while (in.n > 0) {
-        if (!take_varint(&in, &v))
-            return false;
-        id += v;
-        if (!take_varint(&in, &v))
-            return false;
-        time += v >> 1 ^ (0 - (v & 1));
-        raise_last_time(cat, (int64_t)id, (int64_t)time);
-    }
-    return true;
-}
-
-/* ---- reading what is stored ---- */
-
-/* Take in the rows after row id after: those past last_id become segments, all raise last_time. */
-static enum otl_err read_rows(struct dedup *d, enum point_kind kind, int64_t after,
-                              struct otl_error *err)
-{
-    struct dedup_table *t = &d->tables[kind];
-    enum otl_err rc = OTL_OK;
-    int step = sqlite3_bind_int64(t->scan, 1, after + 1);
-
-    if (step == SQLITE_OK)
-        step = sqlite3_bind_int64(t->scan, 2, INT64_MAX);
-    if (step != SQLITE_OK)
-        return db_fail(d->db, step, "read points", err);
-    while ((step = sqlite3_step(t->scan)) == SQLITE_ROW) {
-        int64_t id = sqlite3_column_int64(t->scan, 0);
-        struct dedup_key key = {sqlite3_column_int64(t->scan, 1), sqlite3_column_int64(t->scan, 2),
-                                sqlite3_column_int64(t->scan, 3)};
-
-        raise_last_time(d->cat, key.series_id, key.time);
-        if (id <= t->last_id)
-            continue;
-        if (!reserve_segments(t, 1)) {
-            rc = no_memory(err);
-            break;
-        }
-        append_key(d, t, id, &key);
-    }
-    if (rc == OTL_OK && step != SQLITE_DONE)
-        rc = db_fail(d->db, step, "read points", err);
-    (void)sqlite3_reset(t->scan);
-    return rc;
-}
-
-/* A statement that reads what is kept of one table; its type is the parameter. */
-static enum otl_err prepare_for(struct dedup *d, enum point_kind kind, const char *sql,
-                                struct sqlite3_stmt **st, struct otl_error *err)
-{
-    enum otl_err rc = db_prepare(d->db, sql, st, err);
-    int bound;
-
-    if (rc != OTL_OK)
-        return rc;
-    bound = sqlite3_bind_text(*st, 1, point_tables[kind].type, -1, SQLITE_STATIC);
-    if (bound != SQLITE_OK) {
-        rc = db_fail(d->db, bound, "bind the type of a table", err);
-        (void)sqlite3_finalize(*st);
-    }
-    return rc;
-}
-
-static enum otl_err load_segments(struct dedup *d, enum point_kind kind, struct otl_error *err)
-{
-    static const char SQL[] = "SELECT first_id, last_id, min_time, max_time FROM point_segment"
-                              " WHERE type = ? ORDER BY first_id";
-    struct dedup_table *t = &d->tables[kind];
-    struct sqlite3_stmt *st;
-    enum otl_err rc = prepare_for(d, kind, SQL, &st, err);
-    int step;
-
-    if (rc != OTL_OK)
-        return rc;
-    while ((step = sqlite3_step(st)) == SQLITE_ROW) {
-        if (!reserve_segments(t, 1)) {
-            rc = no_memory(err);
-            break;
-        }
-        t->segments[t->n++] =
-            (struct dedup_segment){sqlite3_column_int64(st, 0), sqlite3_column_int64(st, 1),
-                                   sqlite3_column_int64(st, 2), sqlite3_column_int64(st, 3), NULL};
-        t->last_id = t->segments[t->n - 1].last_id;
-    }
-    if (rc == OTL_OK && step != SQLITE_DONE)
-        rc = db_fail(d->db, step, "read point_segment", err);
-    (void)sqlite3_finalize(st);
-    t->n_persisted = t->n;
-    return rc;
-}
-
-static enum otl_err load_times(struct dedup *d, enum point_kind kind, struct otl_error *err)
-{
-    static const char SQL[] = "SELECT up_to_id, last_times FROM series_last_time WHERE type = ?";
-    struct sqlite3_stmt *st;
-    enum otl_err rc = prepare_for(d, kind, SQL, &st, err);
-    int step;
-
-    if (rc != OTL_OK)
-        return rc;
-    step = sqlite3_step(st);
-    if (step == SQLITE_ROW) {
-        const void *p = sqlite3_column_blob(st, 1);
-        size_t n = p == NULL ? 0 : (size_t)sqlite3_column_bytes(st, 1);
-
-        /* Malformed: what was read is not wrong, only incomplete, and all rows are read again. */
-        if (times_decode(d->cat, bytes_of(p, n)))
-            d->tables[kind].saved_id = sqlite3_column_int64(st, 0);
-    } else if (step != SQLITE_DONE) {
-        rc = db_fail(d->db, step, "read series_last_time", err);
-    }
-    (void)sqlite3_finalize(st);
-    return rc;
-}
-
 enum otl_err dedup_open(struct dedup *d, struct db *db, struct catalogue *cat,
                         struct otl_error *err)
 {
-    enum otl_err rc;
+    enum otl_err rc = OTL_OK;
 
     d->db = db;
     d->cat = cat;
     d->seed = bytes_hash(bytes_str("points"), 0);
-    rc = db_prepare(db,
-                    "INSERT OR REPLACE INTO point_segment(type, first_id, last_id, min_time,"
-                    " max_time) VALUES (?, ?, ?, ?, ?)",
-                    &d->insert_segment, err);
-    if (rc == OTL_OK)
-        rc = db_prepare(db,
-                        "INSERT OR REPLACE INTO series_last_time(type, up_to_id, last_times)"
-                        " VALUES (?, ?, ?)",
-                        &d->save_times, err);
-    for (int k = 0; k < POINT_KINDS && rc == OTL_OK; k++) {
-        struct dedup_table *t = &d->tables[k];
-        char sql[160];
+    for (int k = 0; k < POINT_KINDS; k++) {
+        for (int h = 0; h < HEAD_HALVES && rc == OTL_OK; h++) {
+            char sql[160];
 
-        (void)snprintf(sql, sizeof(sql),
-                       "SELECT id, series_id, time, start_time FROM %s WHERE id BETWEEN ? AND ?"
-                       " ORDER BY id",
-                       point_tables[k].name);
-        rc = db_prepare(db, sql, &t->scan, err);
-        if (rc == OTL_OK)
-            rc = load_segments(d, (enum point_kind)k, err);
-        if (rc == OTL_OK)
-            rc = load_times(d, (enum point_kind)k, err);
-        if (rc == OTL_OK)
-            rc = read_rows(d, (enum point_kind)k,
-                           t->saved_id < t->last_id ? t->saved_id : t->last_id, err);
+            (void)snprintf(sql, sizeof(sql),
+                           "SELECT id, series_id, time, start_time FROM %s WHERE id BETWEEN ? AND ?"
+                           " ORDER BY id",
+                           head_table_name((enum series_kind)k, h));
+            rc = db_prepare(db, sql, &d->tables[k][h].scan, err);
+        }
     }
     return rc;
+}
+
+void dedup_forget(struct dedup *d, enum point_kind kind, int half)
+{
+    struct dedup_table *t = &d->tables[kind][half];
+
+    for (uint32_t i = 0; i < t->n; i++)
+        free(t->segments[i].index);
+    free(t->segments);
+    *t = (struct dedup_table){.scan = t->scan};
 }
 
 void dedup_close(struct dedup *d)
 {
     for (int k = 0; k < POINT_KINDS; k++) {
-        struct dedup_table *t = &d->tables[k];
-
-        (void)sqlite3_finalize(t->scan);
-        for (uint32_t i = 0; i < t->n; i++)
-            free(t->segments[i].index);
-        free(t->segments);
+        for (int h = 0; h < HEAD_HALVES; h++) {
+            dedup_forget(d, (enum point_kind)k, h);
+            (void)sqlite3_finalize(d->tables[k][h].scan);
+        }
     }
-    (void)sqlite3_finalize(d->insert_segment);
-    (void)sqlite3_finalize(d->save_times);
-    buf_fini(&d->times);
     free(d->entries);
     free(d->slots);
     free(d->candidates);
     free(d->plan.insert);
-    free(d->plan.update);
+    free(d->plan.replacing);
     memset(d, 0, sizeof(*d));
-}
-
-enum otl_err dedup_refresh(struct dedup *d, struct otl_error *err)
-{
-    enum otl_err rc = OTL_OK;
-
-    for (int k = 0; k < POINT_KINDS && rc == OTL_OK; k++)
-        rc = read_rows(d, (enum point_kind)k, d->tables[k].last_id, err);
-    return rc;
 }
 
 /* ---- transactions ---- */
 
+static void note_table(struct dedup_table *t)
+{
+    t->before.n = t->n;
+    t->before.last_id = t->last_id;
+    if (t->n > 0)
+        t->before.last = t->segments[t->n - 1];
+}
+
+static void restore_table(struct dedup_table *t)
+{
+    /* An index that got rows of the transaction is dropped; what asks for its segment again makes a
+     * new one of the rows that are left. */
+    if (t->last_id != t->before.last_id)
+        index_drop_from(t, t->before.n == 0 ? 0 : t->before.n - 1);
+    t->n = t->before.n;
+    t->last_id = t->before.last_id;
+    if (t->n > 0) {
+        uint32_t *index = t->segments[t->n - 1].index;
+
+        t->segments[t->n - 1] = t->before.last;
+        t->segments[t->n - 1].index = index;
+    }
+}
+
 void dedup_begin(struct dedup *d)
 {
     for (int k = 0; k < POINT_KINDS; k++) {
-        struct dedup_table *t = &d->tables[k];
-
-        t->before.n = t->n;
-        t->before.n_persisted = t->n_persisted;
-        t->before.last_id = t->last_id;
-        t->before.saved_id = t->saved_id;
-        if (t->n > 0)
-            t->before.last = t->segments[t->n - 1];
+        for (int h = 0; h < HEAD_HALVES; h++)
+            note_table(&d->tables[k][h]);
     }
-}
-
-enum otl_err dedup_append(struct dedup *d, enum point_kind kind, const struct dedup_key *keys,
-                          const uint32_t *which, uint32_t n, struct otl_error *err)
-{
-    struct dedup_table *t = &d->tables[kind];
-
-    if (!reserve_segments(t, n))
-        return no_memory(err);
-    for (uint32_t i = 0; i < n; i++)
-        append_key(d, t, t->last_id + 1, &keys[which == NULL ? i : which[i]]);
-    return OTL_OK;
-}
-
-static enum otl_err save_times(struct dedup *d, enum point_kind kind, struct otl_error *err)
-{
-    struct dedup_table *t = &d->tables[kind];
-    int rc;
-
-    times_encode(&d->cat->dicts[CAT_SERIES], kind, &d->times);
-    if (d->times.failed)
-        return no_memory(err);
-    rc = sqlite3_bind_text(d->save_times, 1, point_tables[kind].type, -1, SQLITE_STATIC);
-    rc |= sqlite3_bind_int64(d->save_times, 2, t->last_id);
-    rc |= sqlite3_bind_blob64(d->save_times, 3, d->times.p, d->times.n, SQLITE_STATIC);
-    if (rc != SQLITE_OK) {
-        (void)sqlite3_clear_bindings(d->save_times);
-        return otl_fail(err, OTL_EDB, "the latest times of %u series do not fit in a row",
-                        d->cat->dicts[CAT_SERIES].n);
-    }
-    t->saved_id = t->last_id;
-    return db_run(d->db, d->save_times, "save the series' latest times", err);
-}
-
-enum otl_err dedup_persist(struct dedup *d, struct otl_error *err)
-{
-    int64_t due = (int64_t)d->cat->dicts[CAT_SERIES].n * 4;
-    enum otl_err rc = OTL_OK;
-
-    if (due < DEDUP_SAVE_ROWS)
-        due = DEDUP_SAVE_ROWS;
-    for (int k = 0; k < POINT_KINDS && rc == OTL_OK; k++) {
-        struct dedup_table *t = &d->tables[k];
-
-        while (rc == OTL_OK && t->n_persisted < t->n && is_closed(t, t->n_persisted)) {
-            const struct dedup_segment *s = &t->segments[t->n_persisted];
-            struct sqlite3_stmt *st = d->insert_segment;
-            int b = sqlite3_bind_text(st, 1, point_tables[k].type, -1, SQLITE_STATIC);
-
-            b |= sqlite3_bind_int64(st, 2, s->first_id);
-            b |= sqlite3_bind_int64(st, 3, s->last_id);
-            b |= sqlite3_bind_int64(st, 4, s->min_time);
-            b |= sqlite3_bind_int64(st, 5, s->max_time);
-            if (b != SQLITE_OK)
-                return db_fail(d->db, SQLITE_NOMEM, "note a segment", err);
-            rc = db_run(d->db, st, "note a segment", err);
-            t->n_persisted++;
-        }
-        if (rc == OTL_OK && t->last_id - t->saved_id >= due)
-            rc = save_times(d, (enum point_kind)k, err);
-    }
-    return rc;
 }
 
 void dedup_rollback(struct dedup *d)
 {
     for (int k = 0; k < POINT_KINDS; k++) {
-        struct dedup_table *t = &d->tables[k];
-
-        /* An index that got rows of the transaction is dropped; what asks for its segment again
-         * makes a new one of the rows that are left. */
-        if (t->last_id != t->before.last_id)
-            index_drop_from(t, t->before.n == 0 ? 0 : t->before.n - 1);
-        t->n = t->before.n;
-        t->n_persisted = t->before.n_persisted;
-        t->last_id = t->before.last_id;
-        t->saved_id = t->before.saved_id;
-        if (t->n > 0) {
-            uint32_t *index = t->segments[t->n - 1].index;
-
-            t->segments[t->n - 1] = t->before.last;
-            t->segments[t->n - 1].index = index;
-        }
+        for (int h = 0; h < HEAD_HALVES; h++)
+            restore_table(&d->tables[k][h]);
     }
+}
+
+enum otl_err dedup_append(struct dedup *d, enum point_kind kind, int half, int64_t first_id,
+                          const struct dedup_key *keys, const uint32_t *which, uint32_t n,
+                          struct otl_error *err)
+{
+    struct dedup_table *t = &d->tables[kind][half];
+
+    if (!reserve_segments(t, n))
+        return no_memory(err);
+    for (uint32_t i = 0; i < n; i++)
+        append_key(d, t, first_id + i, &keys[which == NULL ? i : which[i]]);
+    return OTL_OK;
 }
 
 /* ---- looking up ---- */
@@ -559,15 +305,15 @@ static bool reserve_points(struct dedup *d, uint32_t n)
         free(d->slots);
         free(d->candidates);
         free(d->plan.insert);
-        free(d->plan.update);
+        free(d->plan.replacing);
         d->entries = malloc(n * sizeof(*d->entries));
         d->slots = malloc(slots * sizeof(*d->slots));
         d->candidates = malloc(n * sizeof(*d->candidates));
         d->plan.insert = malloc(n * sizeof(*d->plan.insert));
-        d->plan.update = malloc(n * sizeof(*d->plan.update));
+        d->plan.replacing = malloc(n * sizeof(*d->plan.replacing));
         d->cap_points = n;
         if (d->entries == NULL || d->slots == NULL || d->candidates == NULL ||
-            d->plan.insert == NULL || d->plan.update == NULL) {
+            d->plan.insert == NULL || d->plan.replacing == NULL) {
             d->cap_points = 0;
             return false;
         }
@@ -594,9 +340,9 @@ static uint32_t *find_slot(struct dedup *d, const struct dedup_key *key, uint64_
 }
 
 /* A stored row has this key; when it is a candidate's, note the row. Counts keys found for the
- * first time. */
-static void note_row(struct dedup *d, const struct dedup_key *key, uint64_t hash, int64_t id,
-                     uint32_t *found)
+ * first time. The newer half is searched first, and within one the newest row counts. */
+static void note_row(struct dedup *d, const struct dedup_key *key, uint64_t hash, int half,
+                     int64_t id, uint32_t *found)
 {
     uint32_t slot = *find_slot(d, key, hash);
     struct dedup_entry *e;
@@ -604,18 +350,19 @@ static void note_row(struct dedup *d, const struct dedup_key *key, uint64_t hash
     if (slot == 0 || !d->entries[slot - 1].candidate)
         return;
     e = &d->entries[slot - 1];
-    if (e->stored_id == 0)
+    if (e->stored_id == 0) {
         (*found)++;
-    /* Were a key stored twice, by another program, the newest row would count. */
-    if (id > e->stored_id)
+        e->stored_half = half;
+    }
+    if (e->stored_half == half && id > e->stored_id)
         e->stored_id = id;
 }
 
 /* Read the rows from first to last: note the candidates' and, when index is not NULL, index all. */
-static enum otl_err scan_rows(struct dedup *d, enum point_kind kind, int64_t first, int64_t last,
-                              uint32_t *index, uint32_t *found, struct otl_error *err)
+static enum otl_err scan_rows(struct dedup *d, enum point_kind kind, int half, int64_t first,
+                              int64_t last, uint32_t *index, uint32_t *found, struct otl_error *err)
 {
-    struct sqlite3_stmt *st = d->tables[kind].scan;
+    struct sqlite3_stmt *st = d->tables[kind][half].scan;
     enum otl_err rc = OTL_OK;
     int step = sqlite3_bind_int64(st, 1, first);
 
@@ -631,7 +378,7 @@ static enum otl_err scan_rows(struct dedup *d, enum point_kind kind, int64_t fir
 
         if (index != NULL)
             index_add(index, hash, id);
-        note_row(d, &key, hash, id, found);
+        note_row(d, &key, hash, half, id, found);
     }
     if (step != SQLITE_DONE)
         rc = db_fail(d->db, step, "look for a resend", err);
@@ -640,15 +387,15 @@ static enum otl_err scan_rows(struct dedup *d, enum point_kind kind, int64_t fir
 }
 
 /* Look for the candidates in a segment that has no index yet, and make it one. */
-static enum otl_err scan_segment(struct dedup *d, enum point_kind kind, uint32_t segment,
+static enum otl_err scan_segment(struct dedup *d, enum point_kind kind, int half, uint32_t segment,
                                  uint32_t *found, struct otl_error *err)
 {
-    struct dedup_table *t = &d->tables[kind];
+    struct dedup_table *t = &d->tables[kind][half];
     const struct dedup_segment *s = &t->segments[segment];
     enum otl_err rc;
 
     index_new(t, segment);
-    rc = scan_rows(d, kind, s->first_id, s->last_id, s->index, found, err);
+    rc = scan_rows(d, kind, half, s->first_id, s->last_id, s->index, found, err);
     if (rc != OTL_OK && s->index != NULL)
         index_drop_newest(t);
     return rc;
@@ -679,16 +426,17 @@ static uint32_t count_before(const struct dedup *d, uint32_t n, int64_t time)
 
 /* Look for the candidates (n, by time) in one segment: by its index, or by a scan that makes one.
  * For very many of them reading all rows is cheaper than asking the index for each. */
-static enum otl_err search_segment(struct dedup *d, enum point_kind kind, uint32_t segment,
-                                   uint32_t n, uint32_t *found, struct otl_error *err)
+static enum otl_err search_segment(struct dedup *d, enum point_kind kind, int half,
+                                   uint32_t segment, uint32_t n, uint32_t *found,
+                                   struct otl_error *err)
 {
-    const struct dedup_segment *s = &d->tables[kind].segments[segment];
+    const struct dedup_segment *s = &d->tables[kind][half].segments[segment];
     uint32_t lo = count_before(d, n, s->min_time);
     uint32_t hi = s->max_time == INT64_MAX ? n : count_before(d, n, s->max_time + 1);
     enum otl_err rc = OTL_OK;
 
     if (s->index != NULL && hi - lo > SCAN_INSTEAD)
-        return scan_rows(d, kind, s->first_id, s->last_id, NULL, found, err);
+        return scan_rows(d, kind, half, s->first_id, s->last_id, NULL, found, err);
     for (uint32_t c = lo; c < hi && rc == OTL_OK; c++) {
         const struct dedup_entry *e = &d->entries[d->candidates[c].entry];
         uint32_t i = (uint32_t)e->hash % INDEX_SLOTS;
@@ -697,19 +445,18 @@ static enum otl_err search_segment(struct dedup *d, enum point_kind kind, uint32
         if (e->stored_id != 0)
             continue;
         if (s->index == NULL)
-            return scan_segment(d, kind, segment, found, err);
+            return scan_segment(d, kind, half, segment, found, err);
         while (rc == OTL_OK && (id = index_next(s, e->hash, &i)) != 0)
-            rc = scan_rows(d, kind, id, id, NULL, found, err);
+            rc = scan_rows(d, kind, half, id, id, NULL, found, err);
     }
     return rc;
 }
 
 /* Find the stored rows of the candidates among n entries; newest segments first, because most
- * resends are recent. */
-static enum otl_err find_stored(struct dedup *d, enum point_kind kind, uint32_t n,
+ * resends are recent, and because of rows with one key the newest counts. */
+static enum otl_err find_stored(struct dedup *d, enum point_kind kind, int open_half, uint32_t n,
                                 struct otl_error *err)
 {
-    struct dedup_table *t = &d->tables[kind];
     uint32_t n_candidates = 0, found = 0;
     enum otl_err rc = OTL_OK;
 
@@ -720,8 +467,12 @@ static enum otl_err find_stored(struct dedup *d, enum point_kind kind, uint32_t 
     if (n_candidates == 0)
         return OTL_OK;
     qsort(d->candidates, n_candidates, sizeof(*d->candidates), by_time);
-    for (uint32_t i = t->n; i-- > 0 && found < n_candidates && rc == OTL_OK;)
-        rc = search_segment(d, kind, i, n_candidates, &found, err);
+    for (int h = 0; h < HEAD_HALVES; h++) {
+        int half = h == 0 ? open_half : 1 - open_half;
+
+        for (uint32_t i = d->tables[kind][half].n; i-- > 0 && found < n_candidates && rc == OTL_OK;)
+            rc = search_segment(d, kind, half, i, n_candidates, &found, err);
+    }
     return rc;
 }
 
@@ -735,7 +486,7 @@ static enum otl_err settle(struct dedup *d, struct dedup_entry *e, uint32_t i,
     if (i == e->first) {
         if (e->stored_id == 0)
             return OTL_OK; /* new */
-        rc = cmp->stored(cmp->arg, i, e->stored_id, &equal, err);
+        rc = cmp->stored(cmp->arg, i, e->stored_half, e->stored_id, &equal, err);
     } else {
         rc = cmp->points(cmp->arg, e->content, i, &equal, err);
     }
@@ -752,10 +503,10 @@ static enum otl_err settle(struct dedup *d, struct dedup_entry *e, uint32_t i,
     return OTL_OK;
 }
 
-enum otl_err dedup_resolve(struct dedup *d, enum point_kind kind, const struct dedup_key *keys,
-                           const uint32_t *series, const bool *late, uint32_t n,
-                           const struct dedup_compare *cmp, const struct dedup_plan **out,
-                           struct otl_error *err)
+enum otl_err dedup_resolve(struct dedup *d, enum point_kind kind, int open_half,
+                           const struct dedup_key *keys, const uint32_t *series, const bool *late,
+                           uint32_t n, const struct dedup_compare *cmp,
+                           const struct dedup_plan **out, struct otl_error *err)
 {
     struct dedup_plan *plan = &d->plan;
     uint32_t n_entries = 0;
@@ -778,21 +529,21 @@ enum otl_err dedup_resolve(struct dedup *d, enum point_kind kind, const struct d
         };
         *slot = ++n_entries;
     }
-    rc = find_stored(d, kind, n_entries, err);
+    rc = find_stored(d, kind, open_half, n_entries, err);
     plan->merged = plan->replaced = 0;
     for (uint32_t i = 0; i < n && rc == OTL_OK; i++) {
         uint32_t slot = *find_slot(d, &keys[i], key_hash(d, &keys[i]));
 
         rc = settle(d, &d->entries[slot - 1], i, cmp, err);
     }
-    plan->n_insert = plan->n_update = 0;
+    plan->n_insert = plan->n_replacing = 0;
     for (uint32_t i = 0; i < n_entries; i++) {
         const struct dedup_entry *e = &d->entries[i];
 
-        if (e->stored_id == 0)
+        if (e->stored_id == 0 || e->changed)
             plan->insert[plan->n_insert++] = e->content;
-        else if (e->changed)
-            plan->update[plan->n_update++] = (struct dedup_update){e->stored_id, e->content};
+        if (e->stored_id != 0 && e->changed)
+            plan->replacing[plan->n_replacing++] = e->content;
     }
     if (rc == OTL_OK)
         *out = plan;

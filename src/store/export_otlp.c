@@ -3,13 +3,13 @@
  * The point tables have no index (it would cost most of the ingest rate), so each is scanned once
  * and sorted by SQLite: one cursor a type, in the order resource, scope, metric, series, time. A
  * further cursor walks the metrics in the same order; a metric has one type, so its points are the
- * next rows of one cursor:
+ * next rows of one cursor, and exemplars come in the order of their points:
  *
  *     metrics  ->  1 gauge   2 histogram   3 gauge ...
  *     number_point cursor     1 1 1 1 3 3
  *     histogram_point cursor  2 2 2
  *
- * Memory is bounded by one line, and by the four sorters, which spill to temporary files beyond the
+ * Memory is bounded by one line, and by the five sorters, which spill to temporary files beyond the
  * connection's cache_size (hence temp_store is FILE while exporting).
  *
  * The bytes come from the identity columns, never from the JSON text for people, and what is unset
@@ -31,6 +31,22 @@ enum {
 
 /* The columns that every point cursor begins with. */
 enum { COL_METRIC, COL_SERIES, COL_ID, COL_TIME, COL_START, COL_FLAGS, COL_OWN };
+
+/* The columns of the cursor of exemplars; it is sorted by those before EX_TIME. */
+enum {
+    EX_RESOURCE,
+    EX_SCOPE,
+    EX_METRIC,
+    EX_SERIES,
+    EX_POINT_TIME,
+    EX_POINT_START,
+    EX_ID,
+    EX_TIME,
+    EX_VALUE,
+    EX_TRACE,
+    EX_SPAN,
+    EX_IDENTITY
+};
 
 struct exporter;
 
@@ -55,7 +71,7 @@ struct exporter {
     /* The last ones rendered, since the next point mostly has the same. */
     int64_t series_id, bounds_id;
     struct buf attributes, explicit_bounds;
-    bool any_exemplars;
+    bool more_exemplars; /* their cursor stands on a row */
 };
 
 /* ---- points ---- */
@@ -127,29 +143,59 @@ static enum otl_err use_bounds(struct exporter *x, int64_t id, struct otl_error 
     return rc;
 }
 
-static enum otl_err add_exemplars(struct exporter *x, int64_t series, int64_t point,
-                                  struct otl_error *err)
+static enum otl_err advance_exemplars(struct exporter *x, struct otl_error *err)
+{
+    int rc = sqlite3_step(x->exemplars);
+
+    x->more_exemplars = rc == SQLITE_ROW;
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        return db_fail(x->db, rc, "read and sort the exemplars", err);
+    return OTL_OK;
+}
+
+/* < 0: the exemplar is of a point before this one; > 0: of a later one. */
+static int compare_exemplar(const struct exporter *x, sqlite3_stmt *point)
+{
+    const int64_t key[EX_ID] = {
+        [EX_RESOURCE] = x->resource_id,
+        [EX_SCOPE] = x->scope_id,
+        [EX_METRIC] = column_int(point, COL_METRIC),
+        [EX_SERIES] = column_int(point, COL_SERIES),
+        [EX_POINT_TIME] = column_int(point, COL_TIME),
+        [EX_POINT_START] = column_int(point, COL_START),
+    };
+
+    for (int i = 0; i < EX_ID; i++) {
+        int64_t is = column_int(x->exemplars, i);
+
+        if (is != key[i])
+            return is < key[i] ? -1 : 1;
+    }
+    return 0;
+}
+
+/* The cursor of exemplars keeps up with those of points. Exemplars of a point that is not there are
+ * passed over. */
+static enum otl_err add_exemplars(struct exporter *x, sqlite3_stmt *point, struct otl_error *err)
 {
     sqlite3_stmt *st = x->exemplars;
     struct buf *b = &x->line;
     bool first = true;
     enum otl_err rc = OTL_OK;
-    int step;
+    int order;
 
-    (void)sqlite3_reset(st);
-    step = sqlite3_bind_int64(st, 1, point);
-    if (step == SQLITE_OK)
-        step = sqlite3_bind_int64(st, 2, series);
-    if (step != SQLITE_OK)
-        return db_fail(x->db, step, "read exemplars", err);
-    while (rc == OTL_OK && (step = sqlite3_step(st)) == SQLITE_ROW) {
-        struct bytes trace = column_bytes(st, 3), span = column_bytes(st, 4);
+    while (rc == OTL_OK && x->more_exemplars && (order = compare_exemplar(x, point)) <= 0) {
+        struct bytes trace = column_bytes(st, EX_TRACE), span = column_bytes(st, EX_SPAN);
 
+        if (order < 0) {
+            rc = advance_exemplars(x, err);
+            continue;
+        }
         buf_add_str(b, first ? ",\"exemplars\":[{" : ",{");
         first = false;
         /* Always there, since it saves a comma's condition for all that follows. */
-        buf_printf(b, "\"timeUnixNano\":\"%" PRId64 "\"", column_int(st, 1));
-        json_add_value(b, st, 2);
+        buf_printf(b, "\"timeUnixNano\":\"%" PRId64 "\"", column_int(st, EX_TIME));
+        json_add_value(b, st, EX_VALUE);
         if (trace.n > 0) {
             buf_add_str(b, ",\"traceId\":\"");
             buf_add_hex(b, trace);
@@ -160,13 +206,12 @@ static enum otl_err add_exemplars(struct exporter *x, int64_t series, int64_t po
             buf_add_hex(b, span);
             buf_add_char(b, '"');
         }
-        rc = json_add_attributes(b, "filteredAttributes", column_bytes(st, 5), "exemplar",
-                                 column_int(st, 0), err);
+        rc = json_add_attributes(b, "filteredAttributes", column_bytes(st, EX_IDENTITY), "exemplar",
+                                 column_int(st, EX_ID), err);
         buf_add_char(b, '}');
+        if (rc == OTL_OK)
+            rc = advance_exemplars(x, err);
     }
-    if (rc == OTL_OK && step != SQLITE_DONE)
-        rc = db_fail(x->db, step, "read exemplars", err);
-    (void)sqlite3_reset(st);
     if (!first)
         buf_add_char(b, ']');
     return rc;
@@ -293,8 +338,8 @@ static enum otl_err add_point(struct exporter *x, int kind, struct otl_error *er
         buf_printf(&x->line, ",\"flags\":%" PRId64, flags);
     buf_add_bytes(&x->line, buf_bytes(&x->attributes));
     rc = kinds[kind].part(x, st, err);
-    if (rc == OTL_OK && x->any_exemplars)
-        rc = add_exemplars(x, series, column_int(st, COL_ID), err);
+    if (rc == OTL_OK)
+        rc = add_exemplars(x, st, err);
     buf_add_char(&x->line, '}');
     x->points++;
     return rc;
@@ -464,8 +509,9 @@ static enum otl_err make_room(struct exporter *x, struct otl_error *err)
         x->points = 0;
         x->line_open = true;
         x->scope_id = scope;
+        x->resource_id = column_int(x->metrics, M_RESOURCE);
         buf_add_str(&x->line, "{\"resourceMetrics\":[");
-        rc = add_resource(x, column_int(x->metrics, M_RESOURCE), err);
+        rc = add_resource(x, x->resource_id, err);
         if (rc == OTL_OK)
             rc = add_scope(x, scope, err);
     } else if (!x->metric_open) {
@@ -522,12 +568,9 @@ static enum otl_err export_metric(struct exporter *x, struct otl_error *err)
 
 static enum otl_err export_all(struct exporter *x, struct otl_error *err)
 {
-    enum otl_err rc = OTL_OK;
-    int64_t exemplars;
+    enum otl_err rc = advance_exemplars(x, err);
     int step = SQLITE_DONE;
 
-    rc = db_query_int(x->db, "SELECT EXISTS (SELECT 1 FROM exemplar)", &exemplars, err);
-    x->any_exemplars = rc == OTL_OK && exemplars != 0;
     for (int k = 0; rc == OTL_OK && k < KINDS; k++)
         rc = advance(x, k, err);
     while (rc == OTL_OK && (step = sqlite3_step(x->metrics)) == SQLITE_ROW)
@@ -563,8 +606,12 @@ static enum otl_err prepare_all(struct exporter *x, int64_t project_id, struct o
                     " FROM scope WHERE id = ?1"},
         {&x->series, "SELECT identity FROM series WHERE id = ?1"},
         {&x->bounds, "SELECT bounds FROM histogram_bounds WHERE id = ?1"},
-        {&x->exemplars, "SELECT id, time, value, trace_id, span_id, identity FROM exemplar"
-                        " WHERE point_id = ?1 AND series_id = ?2 ORDER BY id"},
+        {&x->exemplars,
+         "SELECT r.id, c.id, m.id, s.id, e.point_time, e.point_start_time, e.id, e.time, e.value,"
+         " e.trace_id, e.span_id, e.identity FROM exemplar e"
+         " CROSS JOIN series s ON s.id = e.series_id CROSS JOIN metric m ON m.id = s.metric_id"
+         " CROSS JOIN scope c ON c.id = m.scope_id CROSS JOIN resource r ON r.id = c.resource_id"
+         " WHERE ?1 = 0 OR r.project_id = ?1 ORDER BY 1, 2, 3, 4, 5, 6, 7"},
     };
     enum otl_err rc = OTL_OK;
     int bind = SQLITE_OK;
@@ -580,6 +627,8 @@ static enum otl_err prepare_all(struct exporter *x, int64_t project_id, struct o
     }
     if (rc == OTL_OK)
         bind = sqlite3_bind_int64(x->metrics, 1, project_id);
+    if (rc == OTL_OK && bind == SQLITE_OK)
+        bind = sqlite3_bind_int64(x->exemplars, 1, project_id);
     if (rc == OTL_OK && bind != SQLITE_OK)
         rc = db_fail(x->db, bind, "prepare the export", err);
     return rc;

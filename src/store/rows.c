@@ -8,22 +8,21 @@
 #include "otlite/attrs.h"
 
 const struct point_table point_tables[POINT_KINDS] = {
-    [POINT_NUMBER] = {"number_point", "number", "series_id,time,start_time,flags,value", 5},
-    [POINT_HISTOGRAM] = {"histogram_point", "histogram",
+    [POINT_NUMBER] = {"number", "series_id,time,start_time,flags,value", 5},
+    [POINT_HISTOGRAM] = {"histogram",
                          "series_id,time,start_time,flags,count,sum,min,max,bounds_id,"
                          "bucket_counts",
                          10},
-    [POINT_EXPONENTIAL] = {"exponential_histogram_point", "exponential_histogram",
+    [POINT_EXPONENTIAL] = {"exponential_histogram",
                            "series_id,time,start_time,flags,count,sum,min,max,scale,zero_count,"
                            "zero_threshold,positive_offset,positive_counts,negative_offset,"
                            "negative_counts",
                            15},
-    [POINT_SUMMARY] = {"summary_point", "summary",
-                       "series_id,time,start_time,flags,count,sum,quantiles", 7},
+    [POINT_SUMMARY] = {"summary", "series_id,time,start_time,flags,count,sum,quantiles", 7},
 };
 
 const char EXEMPLAR_COLUMNS[] =
-    "series_id,point_id,time,value,trace_id,span_id,attributes,identity";
+    "series_id,point_time,point_start_time,time,value,trace_id,span_id,attributes,identity";
 
 void row_fini(struct row *r)
 {
@@ -283,15 +282,19 @@ static void cell_blob(struct row *r, bool has, struct bytes b)
     r->cells[r->n - 1].kind = CELL_BLOB;
 }
 
-bool row_exemplar(struct row *r, int64_t series_id, int64_t point_id,
+bool row_exemplar(struct row *r, int64_t series_id, const struct point *p,
                   const struct batch_exemplar *e)
 {
+    static const struct batch_exemplar mark = {.value = {.kind = VALUE_NONE}};
     size_t at;
 
+    if (e == NULL)
+        e = &mark;
     r->n = 0;
     buf_reset(&r->text);
     cell_int(r, series_id);
-    cell_int(r, point_id);
+    cell_int(r, p->time);
+    cell_int(r, p->start_time);
     cell_int(r, e->time);
     cell_value(r, &e->value);
     cell_blob(r, e->has_trace_id, bytes_of(e->trace_id, sizeof(e->trace_id)));

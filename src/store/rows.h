@@ -35,9 +35,8 @@ static inline enum point_kind point_kind_of(enum metric_type t)
 
 /* Column lists are in the order of the cells of a row. */
 struct point_table {
-    const char *name;    /* "number_point" */
-    const char *type;    /* point_segment.type, "number" */
-    const char *columns; /* after id: "series_id,time,..." */
+    const char *kind;    /* as the file names it: "number" */
+    const char *columns; /* of the head's tables, after id: "series_id,time,..." */
     int n_columns;
 };
 extern const struct point_table point_tables[POINT_KINDS];
@@ -56,7 +55,7 @@ struct cell {
     } u;
 };
 
-enum { ROW_MAX_CELLS = 16, EXEMPLAR_CELLS = 8 };
+enum { ROW_MAX_CELLS = 16, EXEMPLAR_CELLS = 9 };
 extern const char EXEMPLAR_COLUMNS[];
 
 /* One point, ready to bind. Reusable; row_fini gives the text's memory back. */
@@ -75,8 +74,9 @@ bool row_histogram(struct row *r, int64_t series_id, const struct histogram_poin
 bool row_exponential(struct row *r, int64_t series_id, const struct exponential_histogram_point *p);
 bool row_summary(struct row *r, int64_t series_id, const struct summary_point *p);
 
-/* An exemplar; its columns are EXEMPLAR_COLUMNS. */
-bool row_exemplar(struct row *r, int64_t series_id, int64_t point_id,
+/* An exemplar of a point, or (e NULL) the mark that the point was replaced, so that no exemplar
+ * that came for it before counts; the columns are EXEMPLAR_COLUMNS. */
+bool row_exemplar(struct row *r, int64_t series_id, const struct point *p,
                   const struct batch_exemplar *e);
 
 /* Bind r's cells to parameters from on. Borrows r until the statement is reset. */

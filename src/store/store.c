@@ -8,6 +8,7 @@
 #include "batch_source.h"
 #include "catalogue.h"
 #include "dedup.h"
+#include "head_write.h"
 #include "otlite/attrs.h"
 #include "row_source.h"
 #include "rows.h"
@@ -19,11 +20,13 @@ enum {
     KEEP_POINTS = 1 << 16
 };
 
-/* The statements of one point table. */
-struct point_statements {
-    struct sqlite3_stmt *insert;  /* the columns; the row gets the id after the greatest */
-    struct sqlite3_stmt *replace; /* id and the columns, over the row of that id if there is one */
-    struct sqlite3_stmt *fetch;   /* columns of the row id */
+/* The statements of one table of the head. */
+struct head_statements {
+    struct sqlite3_stmt *insert; /* all rows of the source; they get the ids after the greatest */
+    struct sqlite3_stmt
+        *insert_from; /* the same with ids: the parameter, plus the place in the source */
+    struct sqlite3_stmt *insert_at_once; /* numbers of one time, start time and flags */
+    struct sqlite3_stmt *fetch;          /* points: the columns of the row id */
 };
 
 /* What came of one request of a transaction. */
@@ -41,14 +44,9 @@ struct store {
     struct dedup dedup;
     struct batch_source source;
     struct sqlite3_stmt *begin, *commit;
-    struct point_statements points[POINT_KINDS];
-    struct sqlite3_stmt *insert_numbers; /* all rows of source */
-    struct sqlite3_stmt *insert_at_once; /* the same for one time, start time and flags */
-    struct sqlite3_stmt *insert_exemplars, *delete_exemplars;
+    struct head_statements tables[HEAD_KINDS][HEAD_HALVES];
+    struct head_writer head;
     unsigned seen_version; /* data_version that the memory is as new as */
-    /* The greatest row id of the table is the one that dedup knows, so rows without an id get the
-     * ones after it. Not so when another process deleted the newest rows. */
-    bool follows[POINT_KINDS];
     int64_t wal_pages;
 
     /* Scratch of one transaction. */
@@ -82,72 +80,70 @@ static int on_wal(void *arg, sqlite3 *sql, const char *name, int pages)
     return SQLITE_OK;
 }
 
-/* An insert of all rows of the list. */
-static enum otl_err prepare_from_rows(struct store *s, const char *table, const char *columns,
-                                      int n_columns, struct sqlite3_stmt **out,
-                                      struct otl_error *err)
-{
-    char sql[512], cells[5 * ROW_MAX_CELLS];
-    int at = 0;
+static const char NUMBER_SOURCE[] = "series_id,time,start_time,flags,value FROM batch_source";
 
-    for (int i = 0; i < n_columns; i++)
-        at += snprintf(cells + at, sizeof(cells) - (size_t)at, "%sc%d", i == 0 ? "" : ",", i);
-    (void)snprintf(sql, sizeof(sql), "INSERT OR ROLLBACK INTO %s(%s) SELECT %s FROM row_source",
-                   table, columns, cells);
-    return db_prepare(&s->db, sql, out, err);
-}
-
-static enum otl_err prepare_points(struct store *s, enum point_kind kind, struct otl_error *err)
+static enum otl_err prepare_inserts(struct store *s, const char *table, const char *columns,
+                                    const char *source, struct head_statements *st,
+                                    struct otl_error *err)
 {
-    const struct point_table *t = &point_tables[kind];
-    struct point_statements *p = &s->points[kind];
-    char sql[512], marks[2 * ROW_MAX_CELLS + 1];
+    char sql[640];
     enum otl_err rc;
 
-    for (int i = 0; i < t->n_columns; i++)
-        memcpy(marks + 2 * i, ",?", 3);
-    rc = prepare_from_rows(s, t->name, t->columns, t->n_columns, &p->insert, err);
+    /* OR ROLLBACK: an insert that fails ends the transaction anyway, so SQLite need not keep what
+     * would undo this statement alone. */
+    (void)snprintf(sql, sizeof(sql), "INSERT OR ROLLBACK INTO %s(%s) SELECT %s", table, columns,
+                   source);
+    rc = db_prepare(&s->db, sql, &st->insert, err);
     if (rc != OTL_OK)
         return rc;
-    (void)snprintf(sql, sizeof(sql), "INSERT OR REPLACE INTO %s(id,%s) VALUES (?%s)", t->name,
-                   t->columns, marks);
-    rc = db_prepare(&s->db, sql, &p->replace, err);
-    if (rc != OTL_OK)
-        return rc;
-    (void)snprintf(sql, sizeof(sql), "SELECT %s FROM %s WHERE id = ?", t->columns, t->name);
-    return db_prepare(&s->db, sql, &p->fetch, err);
+    (void)snprintf(sql, sizeof(sql), "INSERT OR ROLLBACK INTO %s(id,%s) SELECT ? + rowid, %s",
+                   table, columns, source);
+    return db_prepare(&s->db, sql, &st->insert_from, err);
+}
+
+static enum otl_err prepare_table(struct store *s, int kind, int half, struct otl_error *err)
+{
+    const char *table = head_table_name((enum series_kind)kind, half);
+    const char *columns = kind == KIND_EXEMPLAR ? EXEMPLAR_COLUMNS : point_tables[kind].columns;
+    int n = kind == KIND_EXEMPLAR ? EXEMPLAR_CELLS : point_tables[kind].n_columns;
+    struct head_statements *st = &s->tables[kind][half];
+    char sql[320], cells[5 * ROW_MAX_CELLS + 32];
+    enum otl_err rc;
+    int at = 0;
+
+    for (int i = 0; i < n; i++)
+        at += snprintf(cells + at, sizeof(cells) - (size_t)at, "%sc%d", i == 0 ? "" : ",", i);
+    (void)snprintf(cells + at, sizeof(cells) - (size_t)at, " FROM row_source");
+    rc = prepare_inserts(s, table, columns, kind == KIND_NUMBER ? NUMBER_SOURCE : cells, st, err);
+    if (rc == OTL_OK && kind == KIND_NUMBER) {
+        /* What one collection of an SDK gives; a parameter costs a third of a column. */
+        (void)snprintf(sql, sizeof(sql),
+                       "INSERT OR ROLLBACK INTO %s(%s) SELECT series_id,?,?,?,value"
+                       " FROM batch_source",
+                       table, columns);
+        rc = db_prepare(&s->db, sql, &st->insert_at_once, err);
+    }
+    if (rc == OTL_OK && kind != KIND_EXEMPLAR) {
+        (void)snprintf(sql, sizeof(sql), "SELECT %s FROM %s WHERE id = ?", columns, table);
+        rc = db_prepare(&s->db, sql, &st->fetch, err);
+    }
+    return rc;
 }
 
 static enum otl_err prepare_all(struct store *s, struct otl_error *err)
 {
-    const struct {
-        const char *sql;
-        struct sqlite3_stmt **st;
-    } list[] = {
-        {"BEGIN IMMEDIATE", &s->begin},
-        {"COMMIT", &s->commit},
-        /* OR ROLLBACK: an insert that fails ends the transaction anyway, so SQLite need not keep
-         * what would undo this statement alone. */
-        {"INSERT OR ROLLBACK INTO number_point(series_id, time, start_time, flags, value)"
-         " SELECT series_id, time, start_time, flags, value FROM batch_source",
-         &s->insert_numbers},
-        /* What one collection of an SDK gives; a parameter costs a third of a column. */
-        {"INSERT OR ROLLBACK INTO number_point(series_id, time, start_time, flags, value)"
-         " SELECT series_id, ?, ?, ?, value FROM batch_source",
-         &s->insert_at_once},
-        {"DELETE FROM exemplar WHERE point_id = ? AND series_id = ?", &s->delete_exemplars},
-    };
     enum otl_err rc = batch_source_register(&s->db, &s->source, err);
 
     if (rc == OTL_OK)
         rc = row_source_register(&s->db, &s->list, err);
     if (rc == OTL_OK)
-        rc = prepare_from_rows(s, "exemplar", EXEMPLAR_COLUMNS, EXEMPLAR_CELLS,
-                               &s->insert_exemplars, err);
-    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]) && rc == OTL_OK; i++)
-        rc = db_prepare(&s->db, list[i].sql, list[i].st, err);
-    for (int k = 0; k < POINT_KINDS && rc == OTL_OK; k++)
-        rc = prepare_points(s, (enum point_kind)k, err);
+        rc = db_prepare(&s->db, "BEGIN IMMEDIATE", &s->begin, err);
+    if (rc == OTL_OK)
+        rc = db_prepare(&s->db, "COMMIT", &s->commit, err);
+    for (int k = 0; k < HEAD_KINDS; k++) {
+        for (int h = 0; h < HEAD_HALVES && rc == OTL_OK; h++)
+            rc = prepare_table(s, k, h, err);
+    }
     return rc;
 }
 
@@ -175,7 +171,7 @@ static enum otl_err read_back(struct store *s, struct otl_error *err)
     if (rc == OTL_OK)
         rc = catalogue_load(&s->cat, err);
     if (rc == OTL_OK)
-        rc = dedup_open(&s->dedup, &s->db, &s->cat, err);
+        rc = head_writer_sync(&s->head, err);
     if (rc == OTL_OK)
         rc = read_data_version(s, &s->seen_version, err);
     if (rc == OTL_OK)
@@ -185,6 +181,7 @@ static enum otl_err read_back(struct store *s, struct otl_error *err)
 
 enum otl_err store_new(const struct store_opts *o, struct store **out, struct otl_error *err)
 {
+    const struct head_limits limits = {o->head_max_rows, o->head_max_bytes, o->head_max_age_ms};
     struct otl_error mine = {0};
     struct store *s = calloc(1, sizeof(*s));
     enum otl_err rc;
@@ -198,6 +195,10 @@ enum otl_err store_new(const struct store_opts *o, struct store **out, struct ot
         rc = prepare_all(s, &mine);
     if (rc == OTL_OK)
         rc = catalogue_open(&s->cat, &s->db, &mine);
+    if (rc == OTL_OK)
+        rc = dedup_open(&s->dedup, &s->db, &s->cat, &mine);
+    if (rc == OTL_OK)
+        rc = head_writer_open(&s->head, &s->db, &s->cat, &s->dedup, &limits, &mine);
     if (rc == OTL_OK)
         rc = read_back(s, &mine);
     if (rc != OTL_OK) {
@@ -230,17 +231,17 @@ void store_free(struct store *s)
 {
     if (s == NULL)
         return;
-    for (int k = 0; k < POINT_KINDS; k++) {
-        (void)sqlite3_finalize(s->points[k].insert);
-        (void)sqlite3_finalize(s->points[k].replace);
-        (void)sqlite3_finalize(s->points[k].fetch);
+    for (int k = 0; k < HEAD_KINDS; k++) {
+        for (int h = 0; h < HEAD_HALVES; h++) {
+            (void)sqlite3_finalize(s->tables[k][h].insert);
+            (void)sqlite3_finalize(s->tables[k][h].insert_from);
+            (void)sqlite3_finalize(s->tables[k][h].insert_at_once);
+            (void)sqlite3_finalize(s->tables[k][h].fetch);
+        }
     }
     (void)sqlite3_finalize(s->begin);
     (void)sqlite3_finalize(s->commit);
-    (void)sqlite3_finalize(s->insert_numbers);
-    (void)sqlite3_finalize(s->insert_at_once);
-    (void)sqlite3_finalize(s->insert_exemplars);
-    (void)sqlite3_finalize(s->delete_exemplars);
+    head_writer_close(&s->head);
     dedup_close(&s->dedup);
     catalogue_close(&s->cat);
     free_scratch(s);
@@ -278,12 +279,36 @@ static enum otl_err catch_up(struct store *s, struct otl_error *err)
 
     if (rc != OTL_OK || version == s->seen_version)
         return rc;
-    memset(s->follows, 0, sizeof(s->follows));
     rc = catalogue_load(&s->cat, err);
     if (rc == OTL_OK)
-        rc = dedup_refresh(&s->dedup, err);
+        rc = head_writer_sync(&s->head, err);
     if (rc == OTL_OK)
         s->seen_version = version;
+    return rc;
+}
+
+static void begin_memory(struct store *s)
+{
+    catalogue_begin(&s->cat);
+    dedup_begin(&s->dedup);
+    head_writer_begin(&s->head);
+}
+
+/* Commit if rc is OTL_OK, else roll back, and the memory with it. */
+static enum otl_err end_memory(struct store *s, enum otl_err rc, struct otl_error *err)
+{
+    if (rc == OTL_OK)
+        rc = db_run(&s->db, s->commit, "commit", err);
+    if (rc == OTL_OK) {
+        catalogue_commit(&s->cat);
+        head_writer_commit(&s->head);
+        s->seen_version = version_after_commit(s);
+    } else {
+        end_transaction(s);
+        dedup_rollback(&s->dedup);
+        head_writer_rollback(&s->head);
+        catalogue_rollback(&s->cat);
+    }
     return rc;
 }
 
@@ -361,11 +386,11 @@ static enum otl_err encode(struct store *s, uint32_t i, struct row *out, struct 
     return ok ? OTL_OK : otl_fail(err, OTL_ENOMEM, "encode a point: no memory");
 }
 
-static enum otl_err equals_stored(void *arg, uint32_t i, int64_t id, bool *equal,
+static enum otl_err equals_stored(void *arg, uint32_t i, int half, int64_t id, bool *equal,
                                   struct otl_error *err)
 {
     struct store *s = arg;
-    struct sqlite3_stmt *st = s->points[s->kind].fetch;
+    struct sqlite3_stmt *st = s->tables[s->kind][half].fetch;
     enum otl_err rc = encode(s, i, &s->row, err);
     int step;
 
@@ -395,145 +420,133 @@ static enum otl_err equals_point(void *arg, uint32_t i, uint32_t j, bool *equal,
     return rc;
 }
 
-/* Point i as the row of that id. */
-static enum otl_err write_row(struct store *s, struct sqlite3_stmt *st, int64_t id, uint32_t i,
-                              struct otl_error *err)
+/* Run the insert of a kind's open half. Rows without ids cost less. */
+static enum otl_err run_insert(struct store *s, int kind, bool at_once, uint32_t n,
+                               struct otl_error *err)
 {
-    enum otl_err rc = encode(s, i, &s->row, err);
-    int b;
+    int half = head_writer_open_half(&s->head, kind);
+    const struct head_half *h = &s->head.halves[kind][half];
+    struct head_statements *st = &s->tables[kind][half];
+    int64_t last = h->last_id + n;
+    enum otl_err rc = OTL_OK;
+    int b = SQLITE_OK;
 
-    if (rc != OTL_OK)
-        return rc;
-    b = sqlite3_bind_int64(st, 1, id);
-    if (b == SQLITE_OK)
-        b = row_bind(&s->row, st, 2);
-    if (b != SQLITE_OK) {
-        (void)sqlite3_clear_bindings(st);
-        return db_fail(&s->db, b, "bind a point", err);
-    }
-    return db_run(&s->db, st, "insert a point", err);
-}
-
-/* Note the exemplars of point i, which is row point_id, for insert_exemplars. */
-static enum otl_err note_exemplars(struct store *s, int64_t point_id, uint32_t i,
-                                   struct otl_error *err)
-{
-    const struct point *p = point_at(s->batch, s->kind, i);
-
-    for (uint32_t j = 0; j < p->n_exemplars; j++) {
-        if (!row_exemplar(&s->row, s->keys[i].series_id, point_id,
-                          &s->batch->exemplars[p->first_exemplar + j]) ||
-            !row_list_add(&s->list, &s->row))
-            return otl_fail(err, OTL_ENOMEM, "insert an exemplar: no memory");
-    }
-    s->out->result.exemplars += p->n_exemplars;
-    return OTL_OK;
-}
-
-static enum otl_err insert_exemplars(struct store *s, struct otl_error *err)
-{
-    return s->list.rows.n == 0 ? OTL_OK
-                               : db_run(&s->db, s->insert_exemplars, "insert exemplars", err);
-}
-
-/* The points of which, or (NULL) all, from place first to n. */
-static enum otl_err insert_numbers(struct store *s, const uint32_t *which, uint32_t first,
-                                   uint32_t n, struct otl_error *err)
-{
-    enum otl_err rc;
-
-    s->source = (struct batch_source){{first, n}, s->keys, s->batch->numbers, which};
-    if (s->at_once) {
+    if (!h->follows) {
+        b = sqlite3_bind_int64(st->insert_from, 1, h->last_id + 1);
+    } else if (at_once) {
         const struct point *p = &s->batch->numbers[0].p;
-        int b = sqlite3_bind_int64(s->insert_at_once, 1, p->time);
 
-        b |= sqlite3_bind_int64(s->insert_at_once, 2, p->start_time);
-        b |= sqlite3_bind_int64(s->insert_at_once, 3, p->flags);
-        if (b != SQLITE_OK)
-            return db_fail(&s->db, SQLITE_NOMEM, "bind a point", err);
+        b = sqlite3_bind_int64(st->insert_at_once, 1, p->time);
+        b |= sqlite3_bind_int64(st->insert_at_once, 2, p->start_time);
+        b |= sqlite3_bind_int64(st->insert_at_once, 3, p->flags);
     }
-    rc = db_run(&s->db, s->at_once ? s->insert_at_once : s->insert_numbers, "insert points", err);
-    s->source = (struct batch_source){.keys = NULL};
+    if (b != SQLITE_OK)
+        return db_fail(&s->db, SQLITE_NOMEM, "bind a row", err);
+    rc = db_run(&s->db,
+                !h->follows ? st->insert_from
+                : at_once   ? st->insert_at_once
+                            : st->insert,
+                kind == KIND_EXEMPLAR ? "insert exemplars" : "insert points", err);
+    if (rc == OTL_OK && sqlite3_last_insert_rowid(s->db.sql) != last)
+        rc = otl_fail(err, OTL_EINTERNAL, "insert into %s: row %lld came out as %lld",
+                      head_table_name((enum series_kind)kind, half), (long long)last,
+                      (long long)sqlite3_last_insert_rowid(s->db.sql));
     return rc;
 }
 
-/* The same for the other types. */
-static enum otl_err insert_rows(struct store *s, const uint32_t *which, uint32_t first, uint32_t n,
+/* Append n points of which, or (NULL) the first n. */
+static enum otl_err insert_numbers(struct store *s, const uint32_t *which, uint32_t n,
+                                   struct otl_error *err)
+{
+    enum otl_err rc;
+
+    s->source = (struct batch_source){{0, n}, s->keys, s->batch->numbers, which};
+    rc = run_insert(s, KIND_NUMBER, s->at_once, n, err);
+    s->source = (struct batch_source){.keys = NULL};
+    return rc == OTL_OK ? head_writer_numbers(&s->head, s->keys, s->batch->numbers, which, n, err)
+                        : rc;
+}
+
+/* Append the rows of the list to the head of a kind. */
+static enum otl_err insert_list(struct store *s, int kind, struct otl_error *err)
+{
+    enum otl_err rc;
+
+    if (s->list.rows.n == 0)
+        return OTL_OK;
+    rc = run_insert(s, kind, false, s->list.rows.n, err);
+    return rc == OTL_OK ? head_writer_rows(&s->head, (enum series_kind)kind, &s->list, err) : rc;
+}
+
+/* insert_numbers for the other kinds. */
+static enum otl_err insert_rows(struct store *s, const uint32_t *which, uint32_t n,
                                 struct otl_error *err)
 {
     enum otl_err rc = OTL_OK;
 
     row_list_reset(&s->list, point_tables[s->kind].n_columns);
-    for (uint32_t i = first; i < n && rc == OTL_OK; i++) {
+    for (uint32_t i = 0; i < n && rc == OTL_OK; i++) {
         rc = encode(s, which == NULL ? i : which[i], &s->row, err);
         if (rc == OTL_OK && !row_list_add(&s->list, &s->row))
             rc = otl_fail(err, OTL_ENOMEM, "insert points: no memory");
     }
-    return rc == OTL_OK ? db_run(&s->db, s->points[s->kind].insert, "insert points", err) : rc;
+    return rc == OTL_OK ? insert_list(s, (int)s->kind, err) : rc;
 }
 
-/* Insert n points as new rows: those of which, or (NULL) the first n. */
-static enum otl_err insert_points(struct store *s, const uint32_t *which, uint32_t n,
+/* Append exemplar e (NULL: a mark) of point i to the list. */
+static enum otl_err note_exemplar(struct store *s, uint32_t i, const struct batch_exemplar *e,
                                   struct otl_error *err)
 {
-    int64_t first_id = dedup_next_id(&s->dedup, s->kind);
-    struct point_statements *st = &s->points[s->kind];
-    enum otl_err rc = OTL_OK;
-    uint32_t done = 0;
-
-    if (n == 0)
+    if (row_exemplar(&s->row, s->keys[i].series_id, point_at(s->batch, s->kind, i), e) &&
+        row_list_add(&s->list, &s->row))
         return OTL_OK;
-    if (!s->follows[s->kind]) {
-        rc = write_row(s, st->replace, first_id, which == NULL ? 0 : which[0], err);
-        s->follows[s->kind] = rc == OTL_OK;
-        done = 1;
-    }
-    if (rc == OTL_OK && done < n)
-        rc = s->kind == POINT_NUMBER ? insert_numbers(s, which, done, n, err)
-                                     : insert_rows(s, which, done, n, err);
-    if (rc == OTL_OK && sqlite3_last_insert_rowid(s->db.sql) != first_id + n - 1)
-        rc = otl_fail(err, OTL_EINTERNAL, "insert points: row %lld came out as %lld",
-                      (long long)(first_id + n - 1),
-                      (long long)sqlite3_last_insert_rowid(s->db.sql));
-    if (s->batch->n_exemplars > 0) {
-        row_list_reset(&s->list, EXEMPLAR_CELLS);
-        for (uint32_t i = 0; i < n && rc == OTL_OK; i++)
-            rc = note_exemplars(s, first_id + i, which == NULL ? i : which[i], err);
-        if (rc == OTL_OK)
-            rc = insert_exemplars(s, err);
-    }
-    if (rc == OTL_OK)
-        rc = dedup_append(&s->dedup, s->kind, s->keys, which, n, err);
-    s->out->result.stored += n;
-    return rc;
+    return otl_fail(err, OTL_ENOMEM, "insert an exemplar: no memory");
 }
 
-/* Give a stored row the values, and its exemplars, of point i. */
-static enum otl_err replace_point(struct store *s, int64_t id, uint32_t i, struct otl_error *err)
+/* The exemplars of n points of which, or (NULL) of the first n; before them a mark for each point
+ * that replaces a stored one, whose exemplars count no longer. */
+static enum otl_err insert_exemplars(struct store *s, const uint32_t *which, uint32_t n,
+                                     const uint32_t *replacing, uint32_t n_replacing,
+                                     struct otl_error *err)
 {
-    enum otl_err rc = write_row(s, s->points[s->kind].replace, id, i, err);
-    int b;
+    enum otl_err rc = OTL_OK;
 
-    if (rc != OTL_OK)
-        return rc;
-    b = sqlite3_bind_int64(s->delete_exemplars, 1, id);
-    b |= sqlite3_bind_int64(s->delete_exemplars, 2, s->keys[i].series_id);
-    if (b != SQLITE_OK)
-        return db_fail(&s->db, SQLITE_NOMEM, "bind an exemplar", err);
-    rc = db_run(&s->db, s->delete_exemplars, "delete exemplars", err);
     row_list_reset(&s->list, EXEMPLAR_CELLS);
-    if (rc == OTL_OK)
-        rc = note_exemplars(s, id, i, err);
-    return rc == OTL_OK ? insert_exemplars(s, err) : rc;
+    for (uint32_t i = 0; i < n_replacing && rc == OTL_OK; i++)
+        rc = note_exemplar(s, replacing[i], NULL, err);
+    for (uint32_t i = 0; i < n && rc == OTL_OK && s->batch->n_exemplars > 0; i++) {
+        uint32_t j = which == NULL ? i : which[i];
+        const struct point *p = point_at(s->batch, s->kind, j);
+
+        for (uint32_t e = 0; e < p->n_exemplars && rc == OTL_OK; e++)
+            rc = note_exemplar(s, j, &s->batch->exemplars[p->first_exemplar + e], err);
+        s->out->result.exemplars += p->n_exemplars;
+    }
+    return rc == OTL_OK ? insert_list(s, KIND_EXEMPLAR, err) : rc;
+}
+
+/* Append n points, n > 0, of which, or (NULL) the first n, and their exemplars. */
+static enum otl_err insert_points(struct store *s, const uint32_t *which, uint32_t n,
+                                  const uint32_t *replacing, uint32_t n_replacing,
+                                  struct otl_error *err)
+{
+    enum otl_err rc =
+        s->kind == POINT_NUMBER ? insert_numbers(s, which, n, err) : insert_rows(s, which, n, err);
+
+    if (rc == OTL_OK && (s->batch->n_exemplars > 0 || n_replacing > 0))
+        rc = insert_exemplars(s, which, n, replacing, n_replacing, err);
+    s->out->result.stored += n - n_replacing;
+    return rc;
 }
 
 static enum otl_err apply_plan(struct store *s, const struct dedup_plan *plan,
                                struct otl_error *err)
 {
-    enum otl_err rc = insert_points(s, plan->insert, plan->n_insert, err);
+    enum otl_err rc = OTL_OK;
 
-    for (uint32_t i = 0; i < plan->n_update && rc == OTL_OK; i++)
-        rc = replace_point(s, plan->update[i].id, plan->update[i].point, err);
+    if (plan->n_insert > 0)
+        rc =
+            insert_points(s, plan->insert, plan->n_insert, plan->replacing, plan->n_replacing, err);
     s->out->result.merged += plan->merged;
     if (plan->replaced > 0 && s->out->result.replaced == 0)
         s->out->replaced_example = metric_name_of(s->batch, s->kind, plan->replaced_example);
@@ -568,9 +581,12 @@ static enum otl_err store_kind(struct store *s, enum point_kind kind, struct otl
         else
             catalogue_set_last_time(&s->cat, entry, p->time);
     }
+    if (n == 0)
+        return OTL_OK;
     if (!any_late)
-        return insert_points(s, NULL, n, err);
-    rc = dedup_resolve(&s->dedup, kind, s->keys, s->series, s->late, n, &cmp, &plan, err);
+        return insert_points(s, NULL, n, NULL, 0, err);
+    rc = dedup_resolve(&s->dedup, kind, head_writer_open_half(&s->head, (int)kind), s->keys,
+                       s->series, s->late, n, &cmp, &plan, err);
     return rc == OTL_OK ? apply_plan(s, plan, err) : rc;
 }
 
@@ -625,23 +641,10 @@ static enum otl_err write_all(struct store *s, const struct store_request *r, ui
         end_transaction(s);
         return rc;
     }
-    catalogue_begin(&s->cat);
-    dedup_begin(&s->dedup);
+    begin_memory(s);
     for (uint32_t i = 0; i < n && rc == OTL_OK; i++)
         rc = write_batch(s, r[i].project_id, r[i].batch, &s->outcomes[i], err);
-    if (rc == OTL_OK)
-        rc = dedup_persist(&s->dedup, err);
-    if (rc == OTL_OK)
-        rc = db_run(&s->db, s->commit, "commit", err);
-    if (rc == OTL_OK) {
-        catalogue_commit(&s->cat);
-        s->seen_version = version_after_commit(s);
-    } else {
-        end_transaction(s);
-        memset(s->follows, 0, sizeof(s->follows));
-        dedup_rollback(&s->dedup);
-        catalogue_rollback(&s->cat);
-    }
+    rc = end_memory(s, rc, err);
     row_list_trim(&s->list, KEEP_POINTS);
     if (s->cap_points > KEEP_POINTS)
         free_scratch(s);
@@ -709,15 +712,40 @@ enum otl_err store_task(struct store *s, store_task_fn *task, void *arg, int64_t
 
     if (rc == OTL_OK)
         rc = catch_up(s, err);
-    if (rc == OTL_OK)
-        rc = task(arg, s, &s->db, err);
-    if (rc == OTL_OK)
-        rc = db_run(&s->db, s->commit, "commit", err);
-    if (rc == OTL_OK)
-        s->seen_version = version_after_commit(s);
-    else
+    if (rc != OTL_OK) {
         end_transaction(s);
+        return rc;
+    }
+    begin_memory(s);
+    rc = task(arg, s, &s->db, err);
+    return end_memory(s, rc, err);
+}
+
+enum otl_err store_rotate(struct store *s, int kind, struct otl_error *err)
+{
+    enum otl_err rc = OTL_OK;
+
+    for (int k = 0; k < HEAD_KINDS; k++) {
+        if (kind == KIND_ALL || kind == k) {
+            enum otl_err one = head_writer_rotate(&s->head, (enum series_kind)k, err);
+
+            if (one != OTL_OK && one != OTL_EBUSY)
+                return one;
+            if (one != OTL_OK)
+                rc = one;
+        }
+    }
     return rc;
+}
+
+enum otl_err store_seal(struct store *s, int kind, int half, int64_t epoch, struct otl_error *err)
+{
+    return head_writer_seal(&s->head, (enum series_kind)kind, half, epoch, err);
+}
+
+struct head_mirror *store_mirror(struct store *s)
+{
+    return s->head.mirror;
 }
 
 enum otl_err store_probe(struct store *s, int64_t busy_ms, struct otl_error *err)

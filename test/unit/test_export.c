@@ -107,7 +107,7 @@ static void writes_numbers_exactly(void **state)
     struct box *b = *state;
 
     one_metric(b, "gauge", "none", 0);
-    run(b, "INSERT INTO number_point(series_id, time, start_time, flags, value) VALUES"
+    run(b, "INSERT INTO number_head_0(series_id, time, start_time, flags, value) VALUES"
            " (1, 1, 0, 0, 9223372036854775807), (1, 2, 0, 0, -9223372036854775808),"
            " (1, 3, 0, 0, 0.1), (1, 4, 0, 0, -0.0), (1, 5, 0, 0, 9e999), (1, 6, 0, 0, -9e999),"
            " (1, 7, 0, 0, x'7ff8000000000000'), (1, 8, 7, 1, NULL), (1, 9, 0, 0, 3.0)");
@@ -115,7 +115,7 @@ static void writes_numbers_exactly(void **state)
     {
         sqlite3_stmt *st;
 
-        sqlite3_prepare_v2(b->db.sql, "UPDATE number_point SET value = ? WHERE time = 4", -1, &st,
+        sqlite3_prepare_v2(b->db.sql, "UPDATE number_head_0 SET value = ? WHERE time = 4", -1, &st,
                            NULL);
         sqlite3_bind_double(st, 1, -0.0);
         assert_int_equal(sqlite3_step(st), SQLITE_DONE);
@@ -145,7 +145,7 @@ static void writes_everything_about_resource_scope_and_metric(void **state)
         "INSERT INTO metric VALUES (1, 1, 'hits', 'By', 'bytes' || char(10) || 'in', 'sum',"
         " 'delta', 1, '{}', " A_IS_1 ");"
         "INSERT INTO series VALUES (1, 1, '{}', " A_IS_1 ");"
-        "INSERT INTO number_point VALUES (1, 1, 1700000000123456789, 1700000000000000000, 0, 5)");
+        "INSERT INTO number_head_0 VALUES (1, 1, 1700000000123456789, 1700000000000000000, 0, 5)");
     expect(
         b, 100,
         "{\"resourceMetrics\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\","
@@ -166,7 +166,7 @@ static void writes_histograms_with_and_without_their_optional_parts(void **state
 
     one_metric(b, "histogram", "cumulative", 0);
     run(b, "INSERT INTO histogram_bounds VALUES (1, '[-9e999,0.5,1.0,9e999]'), (2, '[]');"
-           "INSERT INTO histogram_point VALUES"
+           "INSERT INTO histogram_head_0 VALUES"
            " (1, 1, 1, 0, 0, 6, 7.5, 0.25, 4.0, 1, '[0,1,2,3,0]'),"
            " (2, 1, 2, 0, 0, 2, NULL, NULL, NULL, NULL, NULL),"
            " (3, 1, 3, 0, 0, 2, x'7ff8000000000000', NULL, 1e300, 2, '[2]')");
@@ -185,7 +185,7 @@ static void writes_exponential_histograms(void **state)
     struct box *b = *state;
 
     one_metric(b, "exponential_histogram", "delta", 0);
-    run(b, "INSERT INTO exponential_histogram_point VALUES"
+    run(b, "INSERT INTO exponential_histogram_head_0 VALUES"
            " (1, 1, 1, 0, 0, 9, 1.5, NULL, NULL, -2, 3, 0.5, -7, '[1,2]', NULL, NULL),"
            " (2, 1, 2, 0, 0, 0, NULL, NULL, NULL, 20, 0, 0.0, 0, '[]', 5, NULL)");
     expect(b, 100,
@@ -202,7 +202,7 @@ static void writes_summaries(void **state)
     struct box *b = *state;
 
     one_metric(b, "summary", "none", 0);
-    run(b, "INSERT INTO summary_point VALUES"
+    run(b, "INSERT INTO summary_head_0 VALUES"
            " (1, 1, 1, 0, 0, 4, 10.0, '[[0.5,2.5],[0.9,\"NaN\"],[1.0,\"NaN:7ff8000000000001\"]]'),"
            " (2, 1, 2, 0, 0, 0, 0.0, '[]'), (3, 1, 3, 0, 0, 1, 9e999, '[[0.0,9e999]]')");
     expect(b, 100,
@@ -220,15 +220,16 @@ static void gives_each_point_its_own_exemplars(void **state)
     struct box *b = *state;
 
     one_metric(b, "gauge", "none", 0);
-    /* A histogram of another series has a point with the same id: its exemplar must not show up. */
+    /* A histogram of another series has a point of the same time: its exemplar must not show up. */
     run(b, "INSERT INTO metric VALUES (2, 1, 'h', '', '', 'histogram', 'delta', 0, '{}', " NO_ATTRS
            "); INSERT INTO series VALUES (2, 2, '{}', " NO_ATTRS ");"
-           "INSERT INTO number_point VALUES (1, 1, 1, 0, 0, 1), (2, 1, 2, 0, 0, 2);"
-           "INSERT INTO histogram_point VALUES (1, 2, 1, 0, 0, 0, NULL, NULL, NULL, NULL, NULL);"
-           "INSERT INTO exemplar VALUES"
-           " (1, 1, 1, 5, 1.5, x'000102030405060708090a0b0c0d0e0f', x'f0f1f2f3f4f5f6f7', "
-           "'{}', " NO_ATTRS "), (2, 1, 1, 6, 7, NULL, NULL, '{}', " A_IS_1 "),"
-           " (3, 2, 1, 7, 8, NULL, NULL, '{}', " NO_ATTRS ")");
+           "INSERT INTO number_head_0 VALUES (1, 1, 1, 0, 0, 1), (2, 1, 2, 0, 0, 2);"
+           "INSERT INTO histogram_head_0 VALUES (1, 2, 1, 0, 0, 0, NULL, NULL, NULL, NULL, NULL);"
+           "INSERT INTO exemplar_head_0 VALUES"
+           " (1, 1, 1, 0, 5, 1.5, x'000102030405060708090a0b0c0d0e0f', x'f0f1f2f3f4f5f6f7', "
+           "'{}', " NO_ATTRS "), (2, 1, 1, 0, 6, 7, NULL, NULL, '{}', " A_IS_1 "),"
+           " (3, 2, 1, 0, 7, 8, NULL, NULL, '{}', " NO_ATTRS "),"
+           " (4, 1, 1, 9, 7, 9, NULL, NULL, '{}', " NO_ATTRS ")"); /* of no point */
     expect(b, 100,
            HEAD "{\"name\":\"m\",\"gauge\":{\"dataPoints\":["
                 "{\"timeUnixNano\":\"1\",\"asInt\":\"1\",\"exemplars\":["
@@ -252,9 +253,9 @@ static void sorts_by_catalogue_then_time_whatever_the_order_of_arrival(void **st
            "), (3, 1, 'g', '', '', 'gauge', 'none', 0, '{}', " NO_ATTRS ");"
            "INSERT INTO series VALUES (2, 3, '{}', " NO_ATTRS "), (3, 1, '{}', " A_IS_1
            "), (4, 2, '{}', " NO_ATTRS ");"
-           "INSERT INTO number_point(series_id, time, start_time, flags, value) VALUES"
+           "INSERT INTO number_head_0(series_id, time, start_time, flags, value) VALUES"
            " (2, 4, 0, 0, 24), (3, 1, 0, 0, 31), (1, 3, 0, 0, 13), (1, 2, 0, 0, 12);"
-           "INSERT INTO summary_point VALUES (1, 4, 1, 0, 0, 1, 1.0, '[]')");
+           "INSERT INTO summary_head_0 VALUES (1, 4, 1, 0, 0, 1, 1.0, '[]')");
     expect(b, 100,
            HEAD
            "{\"name\":\"m\",\"gauge\":{\"dataPoints\":["
@@ -275,7 +276,7 @@ static void begins_a_new_line_at_max_points_and_for_another_scope(void **state)
     run(b, "INSERT INTO scope VALUES (2, 1, 'other', '', '', '{}', " NO_ATTRS ", 0);"
            "INSERT INTO metric VALUES (2, 2, 'n', '', '', 'gauge', 'none', 0, '{}', " NO_ATTRS ");"
            "INSERT INTO series VALUES (2, 2, '{}', " NO_ATTRS ");"
-           "INSERT INTO number_point VALUES (1, 1, 1, 0, 0, 1), (2, 1, 2, 0, 0, 2),"
+           "INSERT INTO number_head_0 VALUES (1, 1, 1, 0, 0, 1), (2, 1, 2, 0, 0, 2),"
            " (3, 1, 3, 0, 0, 3), (4, 2, 1, 0, 0, 4)");
 #define M1 HEAD "{\"name\":\"m\",\"gauge\":{\"dataPoints\":["
     expect(
@@ -296,7 +297,7 @@ static void two_projects(struct box *b)
            "INSERT INTO scope VALUES (2, 2, '', '', '', '{}', " NO_ATTRS ", 0);"
            "INSERT INTO metric VALUES (2, 2, 'n', '', '', 'gauge', 'none', 0, '{}', " NO_ATTRS ");"
            "INSERT INTO series VALUES (2, 2, '{}', " NO_ATTRS ");"
-           "INSERT INTO number_point VALUES (1, 1, 1, 0, 0, 1), (2, 2, 1000000000, 0, 0, 4)");
+           "INSERT INTO number_head_0 VALUES (1, 1, 1, 0, 0, 1), (2, 2, 1000000000, 0, 0, 4)");
 }
 
 static void keeps_to_one_project_when_asked(void **state)
@@ -328,16 +329,16 @@ static void names_the_row_that_is_damaged(void **state)
     struct box *b = *state;
 
     one_metric(b, "histogram", "cumulative", 0);
-    run(b, "INSERT INTO histogram_point VALUES (7, 1, 1, 0, 0, 1, 1, 1, 1, 9, '[1]')");
+    run(b, "INSERT INTO histogram_head_0 VALUES (7, 1, 1, 0, 0, 1, 1, 1, 1, 9, '[1]')");
     export_fails(b, "histogram_bounds 9 is missing");
     run(b, "INSERT INTO histogram_bounds VALUES (9, '[1.0,]')");
     export_fails(b, "histogram_bounds 9 is damaged");
     run(b, "UPDATE histogram_bounds SET bounds = '[1.0]';"
-           "UPDATE histogram_point SET bucket_counts = '[1,-2]'");
+           "UPDATE histogram_head_0 SET bucket_counts = '[1,-2]'");
     export_fails(b, "bucket_counts of the point with id 7");
-    run(b, "UPDATE histogram_point SET bucket_counts = '[1,2'");
+    run(b, "UPDATE histogram_head_0 SET bucket_counts = '[1,2'");
     export_fails(b, "bucket_counts of the point with id 7");
-    run(b, "UPDATE histogram_point SET bucket_counts = '[1,2]';"
+    run(b, "UPDATE histogram_head_0 SET bucket_counts = '[1,2]';"
            "UPDATE series SET identity = x'0101'");
     export_fails(b, "attributes of series 1");
 }
@@ -351,9 +352,9 @@ static void names_the_summary_that_is_damaged(void **state)
     char sql[128];
 
     one_metric(b, "summary", "none", 0);
-    run(b, "INSERT INTO summary_point VALUES (3, 1, 1, 0, 0, 1, 1.0, '[]')");
+    run(b, "INSERT INTO summary_head_0 VALUES (3, 1, 1, 0, 0, 1, 1.0, '[]')");
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        snprintf(sql, sizeof(sql), "UPDATE summary_point SET quantiles = '%s'", bad[i]);
+        snprintf(sql, sizeof(sql), "UPDATE summary_head_0 SET quantiles = '%s'", bad[i]);
         run(b, sql);
         export_fails(b, "quantiles of the point with id 3");
     }
@@ -384,7 +385,7 @@ static void sorts_more_points_than_memory_may_hold(void **state)
     one_metric(b, "gauge", "none", 0);
     run(b, "PRAGMA cache_size = 100; PRAGMA temp_store = MEMORY;"
            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000)"
-           " INSERT INTO number_point SELECT i, 1, 60000 - i, 0, 0, i FROM n");
+           " INSERT INTO number_head_0 SELECT i, 1, 60000 - i, 0, 0, i FROM n");
     assert_int_equal(export_otlp_json(&b->db, 0, 1000, b->file, &err), OTL_OK);
     for (char *p = b->out; (p = strstr(p, "timeUnixNano\":\"")) != NULL; p += 15) {
         int64_t t = atoll(p + 15);
@@ -430,7 +431,7 @@ static void csv_quotes_and_tells_the_special_values_apart(void **state)
 
     one_metric(b, "gauge", "none", 0);
     run(b, "UPDATE metric SET name = 'a,\"b\"', unit = 'By';"
-           "INSERT INTO number_point(series_id, time, start_time, flags, value) VALUES"
+           "INSERT INTO number_head_0(series_id, time, start_time, flags, value) VALUES"
            " (1, 1500000000, 0, 0, 1), (1, 2000000000, 0, 0, 0.1), (1, 3000000000, 0, 1, NULL),"
            " (1, 4000000000, 0, 0, x'7ff8000000000000'), (1, 5000000000, 0, 0, -9e999)");
 #define M "web,\"a,\"\"b\"\"\",By,gauge,{},\"{\"\"service.name\"\":\"\"web\"\"}\","

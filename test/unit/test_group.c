@@ -250,7 +250,7 @@ static void one_that_fails_takes_no_other_with_it(void **state)
     (void)state;
     jobs[3].f->b.numbers[0].value.u.i = FORBIDDEN;
     start_and_queue();
-    fx_exec(dir, "CREATE TRIGGER forbid BEFORE INSERT ON number_point WHEN NEW.value = 666"
+    fx_exec(dir, "CREATE TRIGGER forbid BEFORE INSERT ON number_head_0 WHEN NEW.value = 666"
                  " BEGIN SELECT RAISE(ABORT, 'forbidden'); END");
     finish();
     for (int i = 0; i < JOBS; i++) {

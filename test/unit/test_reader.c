@@ -70,7 +70,7 @@ static enum otl_err read_once(struct read_job *job, struct db *db, struct otl_er
 static enum otl_err try_to_write(struct read_job *job, struct db *db, struct otl_error *e)
 {
     (void)job;
-    return db_exec(db, "DELETE FROM number_point", e);
+    return db_exec(db, "DELETE FROM number_head_0", e);
 }
 
 static struct sqlite3_stmt *forgotten;

@@ -347,10 +347,12 @@ static void exemplars_belong_to_their_point(void **state)
     fx_exemplar(f, &fx_histogram(f, h, fx_attrs(f, NULL, NULL), T, 1)->p, 88);
     put();
     assert_int_equal(r.exemplars, 2);
-    assert_int_equal(q("SELECT e.value FROM exemplar e JOIN number_point p ON p.id = e.point_id AND"
-                       " p.series_id = e.series_id WHERE p.value = 2"),
+    assert_int_equal(q("SELECT e.value FROM exemplar e JOIN number_point p ON p.time = e.point_time"
+                       " AND p.start_time = e.point_start_time AND p.series_id = e.series_id"
+                       " WHERE p.value = 2"),
                      77);
-    assert_int_equal(q("SELECT e.value FROM exemplar e JOIN histogram_point p ON p.id = e.point_id"
+    assert_int_equal(q("SELECT e.value FROM exemplar e JOIN histogram_point p ON p.time ="
+                       " e.point_time AND p.start_time = e.point_start_time"
                        " AND p.series_id = e.series_id"),
                      88);
     assert_text("SELECT hex(trace_id) || coalesce(span_id, '-') || attributes FROM exemplar"
@@ -360,7 +362,7 @@ static void exemplars_belong_to_their_point(void **state)
     assert_int_equal(r.exemplars, 0);
     assert_int_equal(q("SELECT count(*) FROM exemplar"), 2);
 
-    /* A new value brings its own exemplars. */
+    /* A new value brings its own exemplars; those of the old one do not count any more. */
     p->value.u.i = 3;
     f->b.exemplars[0].value.u.i = 99;
     put();
@@ -368,6 +370,12 @@ static void exemplars_belong_to_their_point(void **state)
     assert_int_equal(r.exemplars, 1);
     assert_text("SELECT group_concat(value) FROM (SELECT value FROM exemplar ORDER BY value)",
                 "88,99");
+    assert_text("SELECT group_concat(coalesce(value, '-')) FROM exemplar_head_0", "77,88,-,99");
+    /* Nor do they when it has none. */
+    p->value.u.i = 4;
+    p->p.n_exemplars = 0;
+    put();
+    assert_text("SELECT group_concat(value) FROM exemplar", "88");
 }
 
 /* ---- resends ---- */
@@ -410,7 +418,7 @@ static void a_resend_of_any_type_stores_nothing(void **state)
     assert_int_equal(rows(), 5);
 }
 
-static void another_value_of_the_same_point_wins_in_place(void **state)
+static void another_value_of_the_same_point_wins(void **state)
 {
     (void)state;
     one_of_each(T, 7);
@@ -424,10 +432,15 @@ static void another_value_of_the_same_point_wins_in_place(void **state)
     assert_int_equal(r.replaced, 5);
     assert_int_equal(f->b.warnings[WARN_DUPLICATE_POINT], 5);
     assert_int_equal(rows(), 10);
-    assert_text("SELECT group_concat(id || ':' || value) FROM number_point", "1:8,2:8.0,3:7,4:7.0");
-    assert_text("SELECT bucket_counts FROM histogram_point WHERE id = 1", "[8,8,8]");
-    assert_text("SELECT positive_counts FROM exponential_histogram_point WHERE id = 1", "[8,8,8]");
-    assert_text("SELECT quantiles FROM summary_point WHERE id = 1", "[[0.5,8.0],[1.0,100.0]]");
+    /* The new rows are behind the old ones, and hide them. */
+    assert_text("SELECT group_concat(id || ':' || value) FROM (SELECT * FROM number_point ORDER BY"
+                " id)",
+                "3:7,4:7.0,5:8,6:8.0");
+    assert_int_equal(q("SELECT count(*) FROM number_head_0"), 6);
+    assert_text("SELECT bucket_counts FROM histogram_point WHERE id = 3", "[8,8,8]");
+    assert_text("SELECT positive_counts FROM exponential_histogram_point WHERE id = 3", "[8,8,8]");
+    assert_text("SELECT quantiles FROM summary_point WHERE id = 3", "[[0.5,8.0],[1.0,100.0]]");
+    assert_int_equal(q("SELECT count(*) FROM histogram_point WHERE id = 1"), 0);
 }
 
 static void an_integer_and_an_equal_double_are_two_values(void **state)
@@ -478,14 +491,16 @@ static void within_one_request_the_later_point_wins(void **state)
     assert_int_equal(r.replaced, 1);
     assert_int_equal(r.exemplars, 1);
     assert_int_equal(f->b.warnings[WARN_DUPLICATE_POINT], 1);
-    assert_text("SELECT group_concat(value) FROM number_point", "2,5");
+    assert_text("SELECT group_concat(value) FROM (SELECT * FROM number_point ORDER BY time DESC)",
+                "2,5");
     assert_int_equal(q("SELECT value FROM exemplar"), 2);
     /* The same again: 1 replaces the stored 2, 1 is merged, 2 replaces 1. */
     put();
     assert_int_equal(r.stored, 0);
     assert_int_equal(r.merged, 2);
     assert_int_equal(r.replaced, 2);
-    assert_text("SELECT group_concat(value) FROM number_point", "2,5");
+    assert_text("SELECT group_concat(value) FROM (SELECT * FROM number_point ORDER BY time DESC)",
+                "2,5");
 }
 
 static void a_late_point_between_others_is_stored(void **state)
@@ -509,8 +524,8 @@ static void a_late_point_between_others_is_stored(void **state)
 
 static void a_failure_leaves_neither_rows_nor_ids_behind(void **state)
 {
-    static const char *const tables[] = {"number_point", "histogram_point", "summary_point",
-                                         "series",       "metric",          "resource"};
+    static const char *const tables[] = {"number_head_0", "histogram_head_0", "summary_head_0",
+                                         "series",        "metric",           "resource"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
@@ -549,7 +564,7 @@ static void a_failure_undoes_changes_of_known_rows(void **state)
 
     (void)state;
     put();
-    fx_exec(dir, "CREATE TRIGGER stop BEFORE INSERT ON number_point"
+    fx_exec(dir, "CREATE TRIGGER stop BEFORE INSERT ON number_head_0"
                  " BEGIN SELECT RAISE(ABORT, 'injected'); END");
     p->p.time = T + 100;
     f->b.metrics[m].description = bytes_str("new text");
@@ -651,7 +666,7 @@ static void what_another_process_wrote_is_taken_in(void **state)
     /* A second writer: another series, and points of both. */
     fx_exec(dir, "INSERT INTO series SELECT 2, metric_id, '{\"k\":\"v\"}', x'01016b730176'"
                  " FROM series;"
-                 "INSERT INTO number_point VALUES (2, 1, 1700000000000000500, 0, 0, 5),"
+                 "INSERT INTO number_head_0 VALUES (2, 1, 1700000000000000500, 0, 0, 5),"
                  " (3, 2, 1700000000000000700, 0, 0, 6)");
     p->p.time = T + 500;
     p->value.u.i = 5;
@@ -766,7 +781,7 @@ int main(void)
         CASE(summaries_keep_quantiles_and_nan),
         CASE(exemplars_belong_to_their_point),
         CASE(a_resend_of_any_type_stores_nothing),
-        CASE(another_value_of_the_same_point_wins_in_place),
+        CASE(another_value_of_the_same_point_wins),
         CASE(an_integer_and_an_equal_double_are_two_values),
         CASE(the_start_time_is_part_of_the_key),
         CASE(within_one_request_the_later_point_wins),

@@ -412,12 +412,15 @@ static void store_many(int round)
 
 static void the_log_stays_near_its_cap(void **state)
 {
+    int64_t cap;
+
     (void)state;
     opts.store.checkpoint_pages = 16;
     start();
+    cap = wal_size() + 3 * 16 * 4120; /* a new file's tables come first */
     for (int i = 0; i < 100; i++) {
         store_many(i);
-        assert_true(wal_size() <= 3 * 16 * 4120);
+        assert_true(wal_size() <= cap);
     }
 }
 

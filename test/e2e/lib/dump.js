@@ -33,7 +33,8 @@ function exemplars(table) {
     return 'SELECT ' + IDENTITY + ', CAST(p.time AS TEXT) AS time, CAST(e.time AS TEXT) AS ' +
         'exemplar_time, quote(e.value) AS value, hex(e.trace_id) AS trace_id,' +
         ' hex(e.span_id) AS span_id, e.attributes AS filtered, hex(e.identity) AS filtered_identity' +
-        ` FROM exemplar e JOIN ${table} p ON p.id = e.point_id AND p.series_id = e.series_id` + JOIN;
+        ` FROM exemplar e JOIN ${table} p ON p.time = e.point_time AND` +
+        ' p.start_time = e.point_start_time AND p.series_id = e.series_id' + JOIN;
 }
 
 /* {table: [row text, sorted]}. where: SQL on r, c, m, s, p. */
