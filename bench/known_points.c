@@ -15,7 +15,7 @@
 const char known_points_sql[] =
     "SELECT p.time, p.start_time, p.flags, p.value, m.name, m.unit, m.type, m.temporality,"
     " m.is_monotonic, s.attributes, c.name"
-    " FROM number_point p JOIN series s ON s.id = p.series_id JOIN metric m ON m.id = s.metric_id"
+    " FROM number_head_0 p JOIN series s ON s.id = p.series_id JOIN metric m ON m.id = s.metric_id"
     " JOIN scope c ON c.id = m.scope_id JOIN resource r ON r.id = c.resource_id"
     " WHERE p.id > ?1 AND p.time BETWEEN ?2 AND ?3 AND r.service_name = ?4 ORDER BY p.time";
 

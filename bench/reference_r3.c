@@ -36,7 +36,7 @@ enum { LEVELS = sizeof(levels) / sizeof(levels[0]), GOAL_LEVEL = 64 };
 static const char read_sql[] =
     "SELECT p.time, p.start_time, p.flags, p.value, m.name, m.unit, m.type, s.attributes,"
     " r.service_name, r.attributes"
-    " FROM number_point p JOIN series s ON s.id = p.series_id JOIN metric m ON m.id = s.metric_id"
+    " FROM number_head_0 p JOIN series s ON s.id = p.series_id JOIN metric m ON m.id = s.metric_id"
     " JOIN scope c ON c.id = m.scope_id JOIN resource r ON r.id = c.resource_id WHERE p.id = ?1";
 
 struct mix;
@@ -269,7 +269,7 @@ static enum otl_err fill(struct mix *m, struct otl_error *err)
     if (rc == OTL_OK)
         rc = store_open_reader(&db, &o, err);
     if (rc == OTL_OK)
-        rc = db_query_int(&db, "SELECT max(id) FROM number_point", &m->rows, err);
+        rc = db_query_int(&db, "SELECT max(id) FROM number_head_0", &m->rows, err);
     db_close(&db);
     return rc;
 }

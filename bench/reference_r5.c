@@ -196,7 +196,7 @@ static enum otl_err client_open(struct client *c, const struct target *t, unsign
     if (rc == OTL_OK)
         rc = store_open_reader(&c->db, &o, err);
     if (rc == OTL_OK)
-        rc = db_prepare(&c->db, "SELECT max(id) FROM number_point", &c->last_id, err);
+        rc = db_prepare(&c->db, "SELECT max(id) FROM number_head_0", &c->last_id, err);
     if (rc == OTL_OK)
         rc = db_prepare(&c->db, known_points_sql, &c->select, err);
     return rc;

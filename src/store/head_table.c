@@ -1,10 +1,10 @@
 /* head_table.c -- the tables of the head and the rows of table `head`. */
+#include "head_table.h"
+
+#include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "head.h"
-#include "head_table.h"
 
 #define NAMES(kind)                    \
     {                                  \
@@ -93,6 +93,71 @@ enum otl_err head_states(struct db *db, struct sqlite3_stmt *st,
 }
 
 const char HEAD_STATES_SQL[] = "SELECT kind, half, epoch, state FROM head";
+
+/* ---- rows ---- */
+
+const char *const head_scan_columns[HEAD_KINDS] = {
+    [KIND_NUMBER] = "id, series_id, time, start_time, flags, value",
+    [KIND_HISTOGRAM] = "id, series_id, time, start_time, flags, coalesce(length(bucket_counts), 0)",
+    [KIND_EXPONENTIAL] = "id, series_id, time, start_time, flags,"
+                         " coalesce(length(positive_counts), 0)"
+                         " + coalesce(length(negative_counts), 0)",
+    [KIND_SUMMARY] = "id, series_id, time, start_time, flags, length(quantiles)",
+    [KIND_EXEMPLAR] =
+        "id, series_id, point_time, point_start_time, 0, length(attributes) + length(identity)",
+};
+
+/* A value as a row has it. */
+static void scan_value(struct sqlite3_stmt *st, struct mirror_row *row)
+{
+    const uint8_t *nan;
+    uint64_t bits = 0;
+    double d;
+
+    switch (sqlite3_column_type(st, SCAN_VALUE)) {
+    case SQLITE_INTEGER:
+        row->value_kind = VALUE_INT;
+        row->value = sqlite3_column_int64(st, SCAN_VALUE);
+        return;
+    case SQLITE_FLOAT:
+        row->value_kind = VALUE_DOUBLE;
+        d = sqlite3_column_double(st, SCAN_VALUE);
+        memcpy(&row->value, &d, sizeof(row->value));
+        return;
+    case SQLITE_NULL:
+        row->value_kind = VALUE_NONE;
+        return;
+    case SQLITE_BLOB:
+        nan = sqlite3_column_blob(st, SCAN_VALUE);
+        for (int i = 0; i < 8 && sqlite3_column_bytes(st, SCAN_VALUE) == 8; i++)
+            bits = bits << 8 | nan[i];
+        memcpy(&d, &bits, sizeof(d));
+        if (isnan(d)) {
+            row->value_kind = VALUE_DOUBLE;
+            memcpy(&row->value, &bits, sizeof(bits));
+            return;
+        }
+        break;
+    default:
+        break;
+    }
+    row->value_kind = MIRROR_NO_POINT;
+}
+
+void head_scan_row(struct sqlite3_stmt *st, enum series_kind kind, struct mirror_row *out)
+{
+    int64_t series = sqlite3_column_int64(st, SCAN_SERIES);
+    int64_t flags = sqlite3_column_int64(st, SCAN_FLAGS);
+
+    *out = (struct mirror_row){.time = sqlite3_column_int64(st, SCAN_TIME),
+                               .start_time = sqlite3_column_int64(st, SCAN_START),
+                               .series = series > 0 && series <= UINT32_MAX ? (uint32_t)series : 0,
+                               .flags = (uint32_t)flags};
+    if (kind == KIND_NUMBER)
+        scan_value(st, out);
+    if (flags < 0 || flags > UINT32_MAX)
+        out->value_kind = MIRROR_NO_POINT;
+}
 
 /* ---- halves in a state ---- */
 

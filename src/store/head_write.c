@@ -1,6 +1,5 @@
 #include "head_write.h"
 
-#include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
 
@@ -11,20 +10,6 @@ enum {
     NUMBER_BYTES = 32, /* of a row in the file, about */
     ROW_BYTES = 64     /* of another kind, without its texts */
 };
-
-/* Of each kind: the key's columns, flags, and of numbers the value, of others how long the texts
- * are. */
-static const char *const scan_columns[HEAD_KINDS] = {
-    [KIND_NUMBER] = "series_id, time, start_time, flags, value",
-    [KIND_HISTOGRAM] = "series_id, time, start_time, flags, coalesce(length(bucket_counts), 0)",
-    [KIND_EXPONENTIAL] = "series_id, time, start_time, flags,"
-                         " coalesce(length(positive_counts), 0)"
-                         " + coalesce(length(negative_counts), 0)",
-    [KIND_SUMMARY] = "series_id, time, start_time, flags, length(quantiles)",
-    [KIND_EXEMPLAR] =
-        "series_id, point_time, point_start_time, 0, length(attributes) + length(identity)",
-};
-enum { SCAN_ID, SCAN_SERIES, SCAN_TIME, SCAN_START, SCAN_FLAGS, SCAN_VALUE };
 
 enum otl_err head_writer_open(struct head_writer *w, struct db *db, struct catalogue *cat,
                               struct dedup *dedup, const struct head_limits *limits,
@@ -46,8 +31,8 @@ enum otl_err head_writer_open(struct head_writer *w, struct db *db, struct catal
 
             /* No half is what it was before the first sync. */
             w->halves[k][h].s = (struct head_state){-1, HEAD_SEALED};
-            (void)snprintf(sql, sizeof(sql), "SELECT id, %s FROM %s WHERE id > ? ORDER BY id",
-                           scan_columns[k], head_table_name((enum series_kind)k, h));
+            (void)snprintf(sql, sizeof(sql), "SELECT %s FROM %s WHERE id > ? ORDER BY id",
+                           head_scan_columns[k], head_table_name((enum series_kind)k, h));
             rc = db_prepare(db, sql, &w->scan[k][h], err);
         }
     }
@@ -87,68 +72,12 @@ static void begin_mirror(struct head_writer *w, int kind, int half)
         head_mirror_begin(w->mirror, (enum series_kind)kind, half, w->halves[kind][half].s.epoch);
 }
 
-static uint32_t mirror_series(int64_t series_id)
-{
-    return series_id > 0 && series_id <= UINT32_MAX ? (uint32_t)series_id : 0;
-}
-
 static int64_t double_bits(double d)
 {
     int64_t v;
 
     memcpy(&v, &d, sizeof(v));
     return v;
-}
-
-/* A value as a row has it; MIRROR_NO_POINT: it is none. */
-static void stored_value(struct sqlite3_stmt *st, int col, struct mirror_row *row)
-{
-    const uint8_t *nan;
-    uint64_t bits = 0;
-    double d;
-
-    row->value = 0;
-    switch (sqlite3_column_type(st, col)) {
-    case SQLITE_INTEGER:
-        row->value_kind = VALUE_INT;
-        row->value = sqlite3_column_int64(st, col);
-        return;
-    case SQLITE_FLOAT:
-        row->value_kind = VALUE_DOUBLE;
-        row->value = double_bits(sqlite3_column_double(st, col));
-        return;
-    case SQLITE_NULL:
-        row->value_kind = VALUE_NONE;
-        return;
-    case SQLITE_BLOB:
-        nan = sqlite3_column_blob(st, col);
-        for (int i = 0; i < 8 && sqlite3_column_bytes(st, col) == 8; i++)
-            bits = bits << 8 | nan[i];
-        memcpy(&d, &bits, sizeof(d));
-        if (isnan(d)) {
-            row->value_kind = VALUE_DOUBLE;
-            row->value = (int64_t)bits;
-            return;
-        }
-        break;
-    default:
-        break;
-    }
-    row->value_kind = MIRROR_NO_POINT;
-}
-
-void head_scanned_row(struct sqlite3_stmt *st, enum series_kind kind, struct mirror_row *out)
-{
-    int64_t flags = sqlite3_column_int64(st, SCAN_FLAGS);
-
-    *out = (struct mirror_row){.time = sqlite3_column_int64(st, SCAN_TIME),
-                               .start_time = sqlite3_column_int64(st, SCAN_START),
-                               .series = mirror_series(sqlite3_column_int64(st, SCAN_SERIES)),
-                               .flags = (uint32_t)flags};
-    if (kind == KIND_NUMBER)
-        stored_value(st, SCAN_VALUE, out);
-    if (flags < 0 || flags > UINT32_MAX)
-        out->value_kind = MIRROR_NO_POINT;
 }
 
 static enum otl_err scan_half(struct head_writer *w, int kind, int half, struct otl_error *err)
@@ -174,7 +103,7 @@ static enum otl_err scan_half(struct head_writer *w, int kind, int half, struct 
         }
         row = rc != OTL_OK || m == NULL ? NULL : mirror_half_stage(m, id);
         if (row != NULL)
-            head_scanned_row(st, (enum series_kind)kind, row);
+            head_scan_row(st, (enum series_kind)kind, row);
         h->last_id = rc == OTL_OK ? id : h->last_id;
         h->bytes +=
             kind == KIND_NUMBER ? NUMBER_BYTES : ROW_BYTES + sqlite3_column_int64(st, SCAN_VALUE);

@@ -76,8 +76,6 @@ enum otl_err head_writer_rotate(struct head_writer *w, enum series_kind kind,
 /* A part with the rows of the closed half is live in this transaction. */
 enum otl_err head_writer_seal(struct head_writer *w, enum series_kind kind, int half, int64_t epoch,
                               struct otl_error *err) OTL_MUSTCHECK;
-/* A row of a scan statement of head_write.c as the mirror has it; for who scans by itself, too. */
-void head_scanned_row(struct sqlite3_stmt *st, enum series_kind kind, struct mirror_row *out);
 /* The open half holds HEAD_FULL_FACTOR times max_rows. */
 bool head_writer_is_full(const struct head_writer *w, enum series_kind kind);
 

@@ -209,6 +209,7 @@ static _Atomic uint32_t *newest_of(struct mirror_half *h, uint32_t series)
 void mirror_half_publish(struct mirror_half *h)
 {
     uint32_t i = atomic_load_explicit(&h->published, memory_order_relaxed);
+    uint32_t n_series = atomic_load_explicit(&h->n_series, memory_order_relaxed);
 
     for (; i < h->staged; i++) {
         struct mirror_row *row = &h->pages[i / MIRROR_PAGE_ROWS][i % MIRROR_PAGE_ROWS];
@@ -220,8 +221,11 @@ void mirror_half_publish(struct mirror_half *h)
             break;
         }
         row->previous = atomic_load_explicit(newest, memory_order_relaxed);
+        if (row->previous == 0)
+            n_series++;
         atomic_store_explicit(newest, i + 1, memory_order_release);
     }
+    atomic_store_explicit(&h->n_series, n_series, memory_order_relaxed);
     atomic_store_explicit(&h->published, i, memory_order_release);
 }
 

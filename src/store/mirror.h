@@ -10,9 +10,6 @@
 enum {
     MIRROR_MAX_PAGES = 1 << 12,
     MIRROR_SERIES_PAGE = 1 << 14,
-    /* mirror_row.value_kind of a row that another program wrote and no point can be; it is skipped.
-     */
-    MIRROR_NO_POINT = 3
 };
 
 /* Newest rows by series id, in pages that never move; a larger list of pages replaces a smaller
@@ -34,6 +31,7 @@ struct mirror_half {
     atomic_uint refs;
     _Atomic uint32_t published;
     struct mirror_series *_Atomic series;
+    _Atomic uint32_t n_series; /* that have rows */
     /* The writer's: */
     uint32_t staged;
     bool ended; /* it takes no more rows: no memory, a gap in the ids, or enough */
