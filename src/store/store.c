@@ -629,6 +629,22 @@ static enum otl_err write_batch(struct store *s, int64_t project_id, struct batc
     return rc;
 }
 
+/* Sealing does not keep up: the head must not grow without bound. */
+static enum otl_err refuse_when_full(const struct store *s, const struct batch *b,
+                                     struct otl_error *err)
+{
+    for (int k = 0; k < HEAD_KINDS; k++) {
+        uint32_t n = k == KIND_EXEMPLAR ? b->n_exemplars : count_of(b, (enum point_kind)k);
+
+        if (n > 0 && head_writer_is_full(&s->head, (enum series_kind)k))
+            return otl_fail(err, OTL_EBUSY,
+                            "the head holds %d times head.max_rows rows of kind %s because sealing "
+                            "does not keep up; send again later",
+                            HEAD_FULL_FACTOR, series_schemas[k].name);
+    }
+    return OTL_OK;
+}
+
 /* All requests, from BEGIN to COMMIT. */
 static enum otl_err write_all(struct store *s, const struct store_request *r, uint32_t n,
                               int64_t busy_ms, struct otl_error *err)
@@ -642,6 +658,9 @@ static enum otl_err write_all(struct store *s, const struct store_request *r, ui
         return rc;
     }
     begin_memory(s);
+    rc = head_writer_rotate_due(&s->head, err);
+    for (uint32_t i = 0; i < n && rc == OTL_OK; i++)
+        rc = refuse_when_full(s, r[i].batch, err);
     for (uint32_t i = 0; i < n && rc == OTL_OK; i++)
         rc = write_batch(s, r[i].project_id, r[i].batch, &s->outcomes[i], err);
     rc = end_memory(s, rc, err);
