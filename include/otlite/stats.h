@@ -43,6 +43,7 @@
     X(merges, "merges_total", "Merges of parts")                                                  \
     X(points_merged_again, "points_rewritten_total", "Points that merges wrote once more")        \
     X(points_expired, "points_expired_total", "Points, exemplars and rollup rows that retention dropped") \
+    X(series_forgotten, "series_forgotten_total", "Series deleted since no point of them was left") \
     X(maintenance_failures, "maintenance_failures_total", "Rounds of maintenance that failed")    \
     X(tasks, "maintenance_tasks_total", "Transactions of maintenance on the writer")              \
     X(queries, "queries_total", "Queries over HTTP that began to run")                            \

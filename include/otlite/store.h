@@ -88,6 +88,11 @@ enum { KIND_ALL = -1 };
 enum otl_err store_rotate(struct store *s, int kind, struct otl_error *err) OTL_MUSTCHECK;
 enum otl_err store_seal(struct store *s, int kind, int half, int64_t epoch,
                         struct otl_error *err) OTL_MUSTCHECK;
+/* For tasks: delete those of n series that no half of the head has rows of, and of which nothing came
+ * since the time not_since; no part has points of them, says the caller. Ids are not used again: the
+ * greatest one stays. A point of such a series makes a new one. *forgotten: how many went. */
+enum otl_err store_forget_series(struct store *s, const int64_t *ids, size_t n, int64_t not_since,
+                                 uint64_t *forgotten, struct otl_error *err) OTL_MUSTCHECK;
 /* For readers; lives as long as the store. Any thread. */
 struct head_mirror;
 struct head_mirror *store_mirror(struct store *s);

@@ -14,7 +14,8 @@
 
 enum {
     LOG_PAGE_BYTES = 4096 + 24,
-    HEAD_SHARE = 32 /* of retention.max_bytes; of each half, and there are some */
+    HEAD_SHARE = 32, /* of retention.max_bytes; of each half, and there are some */
+    ROW_BYTES = 40
 };
 
 enum otl_err cli_make_data_dir(const char *dir, struct otl_error *err)
@@ -79,14 +80,16 @@ void cli_store_opts(const struct config *c, struct store_opts *o)
         .checkpoint_pages = c->sqlite_checkpoint_pages,
         .secure_delete = c->sqlite_secure_delete,
     };
-    /* With a limit of bytes: the log stays well within its share of it, and the head is only so much of
-     * it that dropping sealed points makes a difference. */
+    /* With a limit of bytes: the log stays well within its share of it, and the head is only so
+     * much of it that dropping sealed points makes a difference. */
     if (c->retention_max_bytes > 0) {
         int64_t pages = writer_log_share(c->retention_max_bytes) / 2 / LOG_PAGE_BYTES;
 
         if (o->checkpoint_pages > pages)
             o->checkpoint_pages = pages;
         o->head_max_bytes = c->retention_max_bytes / HEAD_SHARE;
+        /* Of these it also says how much is taken while sealing is behind (HEAD_FULL_FACTOR). */
+        o->head_max_rows = o->head_max_bytes / ROW_BYTES;
     }
 }
 

@@ -1,7 +1,8 @@
 /* serve.c -- the daemon: settings into modules, start, signals, stop. Wiring only.
  *
- * Stop order (I6): no new connections, open exchanges finish, the writer drains and checkpoints,
- * the readers end, the loops end, state.db closes. Each step needs the later ones still standing.
+ * Stop order (I6): no new connections, open exchanges finish, the readers end, maintenance ends after
+ * the task under way, the writer drains and checkpoints, the loops end, state.db closes. Each step
+ * needs the later ones still standing.
  */
 #include <errno.h>
 #include <signal.h>
@@ -14,12 +15,14 @@
 #include <unistd.h>
 
 #include "data_dir.h"
+#include "maintain_opts.h"
 #include "options.h"
 #include "otlite/admin.h"
 #include "otlite/cli.h"
 #include "otlite/clock.h"
 #include "otlite/ingest.h"
 #include "otlite/log.h"
+#include "otlite/maintain.h"
 #include "otlite/reader.h"
 #include "otlite/sql_api.h"
 #include "otlite/state.h"
@@ -37,6 +40,8 @@ struct daemon {
     struct state *state;
     struct state *_Atomic ticking; /* the same, once it is open; for the writer thread */
     struct writer *writer;
+    struct maintain_opts maintain; /* with the rules that the maintainer borrows */
+    struct maintainer *maintainer;
     struct reader_pool *readers;
     struct http_server *http;
     struct ingest *ingest;
@@ -76,6 +81,15 @@ static void tick(void *arg)
         LOG(LOG_WARN, "state", "cannot read tokens again", LOG_S("error", err.msg));
 }
 
+static int64_t project_id(void *arg, const char *name)
+{
+    struct daemon *d = arg;
+    struct otl_error err;
+    int64_t id = 0;
+
+    return state_project(d->state, name, &id, &err) == OTL_OK ? id : 0;
+}
+
 /* The state.db part of a request, before its telemetry transaction. */
 static enum otl_err before_batch(void *arg, int64_t project_id, const struct batch *b,
                                  struct otl_error *err)
@@ -109,6 +123,15 @@ static enum otl_err start_storage(struct daemon *d, struct otl_error *err)
         return rc;
     state_sync_notes(d->state, w.store.durability == DURABILITY_FULL);
     atomic_store(&d->ticking, d->state);
+    rc = cli_maintain_opts(c, &d->maintain, err);
+    if (rc == OTL_OK) {
+        d->maintain.store = w.store;
+        d->maintain.project_id = project_id;
+        d->maintain.project_arg = d;
+        rc = maintainer_start(&d->maintain, d->writer, &d->maintainer, err);
+    }
+    if (rc != OTL_OK)
+        return rc;
     return reader_pool_start(&w.store, READ_QUEUE, NULL, &d->readers, err);
 }
 
@@ -363,6 +386,9 @@ static void daemon_stop(struct daemon *d)
     /* The writer last: as the last connection it takes the -wal and -shm files away. */
     if (d->readers != NULL)
         reader_pool_stop(d->readers);
+    if (d->maintainer != NULL)
+        maintainer_stop(d->maintainer);
+    maintainer_free(d->maintainer);
     if (d->writer != NULL)
         writer_stop(d->writer);
     if (d->http != NULL)
@@ -380,6 +406,7 @@ static void daemon_stop(struct daemon *d)
     free(d->routes);
     if (d->lock_fd >= 0)
         (void)close(d->lock_fd);
+    cli_maintain_opts_fini(&d->maintain);
     config_fini(&d->config);
 }
 

@@ -86,6 +86,7 @@ void catalogue_close(struct catalogue *c)
         dict_fini(&c->dicts[i]);
     free(c->undo);
     free(c->times);
+    free(c->gone);
     free(c->resources);
     free(c->scopes);
     free(c->metrics);
@@ -110,7 +111,7 @@ static uint64_t resource_note(struct bytes schema_url, uint32_t dropped, struct 
 
 static void set_mark(struct catalogue *c)
 {
-    c->n_undo = c->n_times = 0;
+    c->n_undo = c->n_times = c->n_gone = 0;
     for (int i = 0; i < CAT_DICTS; i++)
         c->mark[i] = c->dicts[i].n;
 }
@@ -164,10 +165,36 @@ void catalogue_rollback(struct catalogue *c)
 
         catalogue_series(c, t->entry)->note.series.last_time = t->last_time;
     }
+    while (c->n_gone > 0) {
+        const struct catalogue_gone *g = &c->gone[--c->n_gone];
+
+        catalogue_series(c, g->entry)->parent = g->parent;
+        c->forgotten--;
+    }
     for (int i = 0; i < CAT_DICTS; i++)
         dict_truncate(&c->dicts[i], c->mark[i]);
     c->series_follow = false;
     set_mark(c);
+}
+
+bool catalogue_forget(struct catalogue *c, uint32_t entry)
+{
+    struct dict_entry *e = catalogue_series(c, entry);
+
+    if (c->n_gone == c->cap_gone) {
+        size_t cap = c->cap_gone == 0 ? 64 : 2 * c->cap_gone;
+        struct catalogue_gone *p = realloc(c->gone, cap * sizeof(*p));
+
+        if (p == NULL)
+            return false;
+        c->gone = p;
+        c->cap_gone = cap;
+    }
+    /* The place of an entry in the table is decided by its hash, which stays. */
+    c->gone[c->n_gone++] = (struct catalogue_gone){e->parent, entry};
+    e->parent = CATALOGUE_NO_PARENT;
+    c->forgotten++;
+    return true;
 }
 
 /* Change a note so that a rollback restores it. */

@@ -26,6 +26,12 @@ struct catalogue_time {
     uint32_t entry;
 };
 
+/* A series that the transaction deleted, and what was above it. */
+struct catalogue_gone {
+    int64_t parent;
+    uint32_t entry;
+};
+
 enum {
     CAT_RESOURCE,
     CAT_SCOPE,
@@ -37,6 +43,9 @@ enum {
     CAT_DICTS
 };
 
+/* No metric has this id. */
+#define CATALOGUE_NO_PARENT INT64_MIN
+
 struct catalogue {
     struct db *db;
     struct dict dicts[CAT_DICTS];
@@ -46,6 +55,9 @@ struct catalogue {
     size_t n_undo, cap_undo;
     struct catalogue_time *times;
     size_t n_times, cap_times;
+    struct catalogue_gone *gone;
+    size_t n_gone, cap_gone;
+    uint32_t forgotten; /* series in memory whose row was deleted */
     struct sqlite3_stmt *load[CAT_TABLES], *insert[CAT_TABLES];
     struct series_source source;
     struct sqlite3_stmt *insert_series; /* all of source, with the ids after the greatest */
@@ -97,6 +109,14 @@ static inline struct dict_entry *catalogue_series(struct catalogue *c, uint32_t 
 static inline bool catalogue_is_new(const struct catalogue *c, uint32_t entry)
 {
     return entry >= c->batch_mark;
+}
+
+/* The row of the series is deleted in this transaction: nothing finds its entry any more, and what
+ * comes for it makes a new one. False: no memory, nothing changed. */
+bool catalogue_forget(struct catalogue *c, uint32_t entry);
+static inline bool catalogue_is_forgotten(const struct catalogue *c, uint32_t entry)
+{
+    return c->dicts[CAT_SERIES].entries[entry].parent == CATALOGUE_NO_PARENT;
 }
 
 static inline void catalogue_set_last_time(struct catalogue *c, uint32_t entry, int64_t time)

@@ -322,3 +322,18 @@ bool head_writer_is_full(const struct head_writer *w, enum series_kind kind)
     return w->limits.max_rows > 0 &&
            w->halves[kind][half].last_id >= HEAD_FULL_FACTOR * w->limits.max_rows;
 }
+
+bool head_writer_has_series(const struct head_writer *w, int64_t series_id)
+{
+    for (int k = 0; k < HEAD_KINDS; k++) {
+        for (int h = 0; h < HEAD_HALVES; h++) {
+            const struct mirror_half *m = w->mirrored[k][h];
+
+            if (w->halves[k][h].s.state == HEAD_SEALED || w->halves[k][h].last_id == 0)
+                continue;
+            if (m == NULL || m->ended || mirror_half_newest(m, series_id) != 0)
+                return true;
+        }
+    }
+    return false;
+}

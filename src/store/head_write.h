@@ -79,4 +79,7 @@ enum otl_err head_writer_seal(struct head_writer *w, enum series_kind kind, int 
 /* The open half holds HEAD_FULL_FACTOR times max_rows. */
 bool head_writer_is_full(const struct head_writer *w, enum series_kind kind);
 
+/* Does any half that counts have a row of the series? True also when that is not known. */
+bool head_writer_has_series(const struct head_writer *w, int64_t series_id);
+
 #endif

@@ -28,10 +28,11 @@ enum {
     PAUSE_MS = 2,   /* after a task, so that the writer's thread is not kept busy by them */
     LOCKED_MS = 50, /* between tries while another process has the lock */
     LOCKED_TRIES = 100,
-    FAILED_MS = 5000,  /* after an error */
-    BETWEEN_MS = 100,  /* between looks for closed halves in the middle of something else */
-    RETAIN_MS = 60000, /* between runs of retention by age */
-    BUDGET_MS = 200,   /* between looks at the bytes */
+    FAILED_MS = 5000,    /* after an error */
+    BETWEEN_MS = 100,    /* between looks for closed halves in the middle of something else */
+    RETAIN_MS = 60000,   /* between runs of retention by age */
+    FORGET_MS = 3600000, /* between looks for series without points */
+    BUDGET_MS = 200,     /* between looks at the bytes */
     CACHE_BYTES = 8 << 20,
     NICE = 10
 };
@@ -151,7 +152,7 @@ enum otl_err maintain_between(struct maintainer *m, struct otl_error *err)
 {
     int64_t now = clock_mono_ns();
 
-    if (now - m->looked_ns < BETWEEN_MS * NS_PER_MS)
+    if (m->making_room || now - m->looked_ns < BETWEEN_MS * NS_PER_MS)
         return OTL_OK;
     m->looked_ns = now;
     return seal_closed(m, err);
@@ -199,6 +200,21 @@ static bool due(int64_t *last_ns, int64_t period_ms)
     return true;
 }
 
+/* Where the file may not grow, the next try finds twice as much room. */
+static enum otl_err seal_with_room(struct maintainer *m, struct otl_error *err)
+{
+    int64_t max = m->opts.retention.max_bytes;
+    enum otl_err rc = seal_closed(m, err);
+
+    if (rc == OTL_EFULL && max > 0) {
+        m->short_of = m->short_of == 0 ? max / 16 : m->short_of < max / 2 ? 2 * m->short_of : max;
+        m->budget_ns = 0; /* at once */
+    } else if (rc == OTL_OK) {
+        m->short_of = 0;
+    }
+    return rc;
+}
+
 /* One round of everything; *more: there is something left to do. */
 static enum otl_err work(struct maintainer *m, bool *more, struct otl_error *err)
 {
@@ -209,9 +225,11 @@ static enum otl_err work(struct maintainer *m, bool *more, struct otl_error *err
     if (m->opts.retention.max_bytes > 0 && due(&m->budget_ns, BUDGET_MS))
         rc = retain_by_bytes(m, err);
     if (rc == OTL_OK)
-        rc = seal_closed(m, err);
+        rc = seal_with_room(m, err);
     if (rc == OTL_OK && due(&m->retained_ns, RETAIN_MS))
         rc = retain_by_age(m, err);
+    if (rc == OTL_OK && m->forget && due(&m->forgot_ns, FORGET_MS))
+        rc = forget_series(m, err);
     if (rc == OTL_OK)
         rc = merge_next(m, false, more, err);
     if (rc == OTL_OK)
@@ -227,6 +245,12 @@ static void log_failure(struct maintainer *m, const struct otl_error *err)
 
     if (err->code == OTL_ESTOPPING)
         return;
+    /* Within retention.max_bytes that is no fault: more is dropped, and if there is nothing left to
+     * drop, that is logged there. */
+    if (err->code == OTL_EFULL && m->short_of > 0) {
+        LOG(LOG_DEBUG, "maintain", "no room to seal yet", LOG_S("error", err->msg));
+        return;
+    }
     STATS_ADD(maintenance_failures, 1);
     if (log_gate_open(&m->failure_gate, 10 * NS_PER_S, &held))
         LOG(err->code == OTL_ELOCKED ? LOG_WARN : LOG_ERROR, "maintain",
@@ -260,7 +284,7 @@ static void *maintain_main(void *arg)
         if (rc != OTL_OK)
             log_failure(m, &err);
         if (rc != OTL_OK)
-            rest(m, FAILED_MS);
+            rest(m, err.code == OTL_EFULL ? BUDGET_MS : FAILED_MS); /* dropping makes room */
         else if (!more)
             rest(m, IDLE_MS);
     }
@@ -388,7 +412,7 @@ static enum otl_err rotate(void *arg, struct store *s, struct db *db, struct otl
     return store_rotate(s, KIND_ALL, err);
 }
 
-static enum otl_err seal_all(struct maintainer *m, struct otl_error *err)
+enum otl_err seal_all(struct maintainer *m, struct otl_error *err)
 {
     /* What waits first, so that each kind has an empty half to open. */
     enum otl_err rc = seal_closed(m, err);
@@ -412,6 +436,8 @@ static enum otl_err compact(struct maintainer *m, struct otl_error *err)
         if (rc == OTL_OK)
             rc = collect_garbage(m, err);
     }
+    if (rc == OTL_OK && m->forget)
+        rc = forget_series(m, err);
     if (rc == OTL_OK)
         maintain_progress(m, "giving free pages back");
     if (rc == OTL_OK)

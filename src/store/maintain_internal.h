@@ -25,7 +25,9 @@ enum {
     /* Block bytes that one task inserts: 64 pages, one or two milliseconds. */
     TASK_BYTES = 256 << 10,
     /* And how many blocks: each is a row, be it ever so small. */
-    TASK_BLOCKS = 256
+    TASK_BLOCKS = 256,
+    /* What is held in memory while a snapshot is open. */
+    HOLD_BYTES = 32 << 20
 };
 
 /* ---- what is known of a series ---- */
@@ -42,6 +44,8 @@ void series_facts_fini(struct series_facts *f);
 
 struct maintainer;
 enum otl_err series_facts_refresh(struct maintainer *m, struct otl_error *err) OTL_MUSTCHECK;
+/* Place in facts.ids, or facts.n. */
+size_t series_place(struct series_facts *f, int64_t series_id);
 bool series_is_delta(struct maintainer *m, int64_t series_id);
 /* Place in retention.rules, or n_rules: none matches. */
 size_t series_rule(struct maintainer *m, int64_t series_id);
@@ -76,6 +80,10 @@ struct maintainer {
     struct handoff handoff;
     struct write_job job;
     bool job_back;
+    /* With max_bytes: what sealing had too little room by, as far as it is known; dropping leaves
+     * so much more. */
+    int64_t short_of;
+    bool making_room;  /* maintain_between does nothing */
     bool hurry;        /* maintain_compact: no pauses */
     int64_t looked_ns; /* when closed halves were looked for last */
     struct series_facts facts;
@@ -94,6 +102,11 @@ struct maintainer {
     int64_t half_pages;             /* pages that emptying a half set free, at most */
     int64_t retained_ns, budget_ns; /* when retention by age and by bytes ran last */
     bool collect;                   /* there may be garbage */
+    bool forget;                    /* there may be series without points */
+    int64_t forgot_ns;
+    bool *seen; /* while forget_series looks: of the first n_seen of facts.ids, whether a part has
+                   it */
+    size_t n_seen;
     struct log_gate failure_gate, budget_gate;
 
     void (*progress)(void *arg, const char *text);
@@ -141,8 +154,12 @@ struct part_batch {
         uint32_t number;
         struct block_info info;
         size_t at, n; /* in bytes */
-    } blocks[TASK_BLOCKS];
-    unsigned n;
+    } * blocks;
+    size_t n, cap;
+    size_t task_first, task_n; /* of the blocks: those of the task under way */
+    /* A snapshot is open, which keeps the log from being cut: blocks are kept in memory until the
+     * flush that ends it, unless they are very many. */
+    bool hold;
     bool between; /* maintain_between after each task */
 };
 
@@ -165,12 +182,6 @@ enum otl_err part_output_add(struct part_output *o, int64_t series_id,
 /* No further points: the last block joins the batch. */
 enum otl_err part_output_end(struct part_output *o, struct otl_error *err) OTL_MUSTCHECK;
 
-/* The day that a time is in; also before 1970. */
-static inline int64_t day_of(int64_t time)
-{
-    return time / PART_DAY_NS - (time % PART_DAY_NS < 0);
-}
-
 /* When a day begins, or the first or last moment there is. */
 static inline int64_t day_start(int64_t day)
 {
@@ -183,6 +194,9 @@ static inline int64_t day_start(int64_t day)
 
 /* Seal all closed halves. */
 enum otl_err seal_closed(struct maintainer *m, struct otl_error *err) OTL_MUSTCHECK;
+
+/* The open halves too: they are closed first. */
+enum otl_err seal_all(struct maintainer *m, struct otl_error *err) OTL_MUSTCHECK;
 
 /* Merge n live parts, neighbours of one kind, resolution and day in the order of sequence, into
  * one; all: they are all parts of their group. keep may be NULL: which series' points stay. With
@@ -215,8 +229,19 @@ enum otl_err retain_by_age(struct maintainer *m, struct otl_error *err) OTL_MUST
 /* What is too much goes. */
 enum otl_err retain_by_bytes(struct maintainer *m, struct otl_error *err) OTL_MUSTCHECK;
 
+/* May so many bytes be written before as many are dropped? */
+enum otl_err retention_has_room(struct maintainer *m, uint64_t bytes, bool *out,
+                                struct otl_error *err) OTL_MUSTCHECK;
 /* With max_bytes: bytes in use that retain_by_bytes leaves at most. */
 int64_t retention_room(const struct maintainer *m);
+
+/* The directories of a part's blocks, one after the other, until visit gives false. OTL_ECORRUPT
+ * without a report: reading and merging report it. */
+typedef bool directory_fn(void *arg, const struct block_directory *dir);
+enum otl_err each_directory(struct maintainer *m, const struct part_info *part, directory_fn *visit,
+                            void *arg, struct otl_error *err) OTL_MUSTCHECK;
+/* Delete the series that no part and no half has points of any more. */
+enum otl_err forget_series(struct maintainer *m, struct otl_error *err) OTL_MUSTCHECK;
 
 /* Delete garbage, give free pages back. */
 enum otl_err collect_garbage(struct maintainer *m, struct otl_error *err) OTL_MUSTCHECK;

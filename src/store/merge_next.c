@@ -104,7 +104,8 @@ static enum otl_err merge_group(struct maintainer *m, const struct part_info *pa
     struct merge_plan plan;
     bool *can = malloc(n * sizeof(*can));
     size_t n_damaged = m->n_damaged;
-    bool whole = true;
+    bool whole = true, room = true;
+    uint64_t bytes = 0;
     enum otl_err rc;
 
     if (can == NULL)
@@ -117,6 +118,11 @@ static enum otl_err merge_group(struct maintainer *m, const struct part_info *pa
     free(can);
     if (plan.n == 0)
         return OTL_OK;
+    for (size_t i = plan.first; i < plan.first + plan.n; i++)
+        bytes += parts[i].bytes;
+    rc = retention_has_room(m, bytes, &room, err);
+    if (rc != OTL_OK || !room)
+        return rc; /* within retention.max_bytes the parts stay as they are */
     *did = true;
     maintain_progress(m, "merging %zu parts (%s, %lld of them)", plan.n,
                       series_schemas[parts[0].kind].name, (long long)n);

@@ -21,19 +21,22 @@ void part_batch_init(struct part_batch *b, struct maintainer *m, const char *fau
 void part_batch_fini(struct part_batch *b)
 {
     buf_fini(&b->bytes);
+    free(b->blocks);
+    b->blocks = NULL;
+    b->n = b->cap = 0;
 }
 
 static enum otl_err insert_blocks(void *arg, struct store *s, struct db *db, struct otl_error *err)
 {
     struct part_batch *b = arg;
+    struct pending_block *first = &b->blocks[b->task_first], *end = first + b->task_n;
     enum otl_err rc = OTL_OK;
 
     (void)s;
     /* A task that is tried again makes its rows again. */
-    for (unsigned i = 0; i < b->n; i++)
-        b->blocks[i].output->in_task = b->blocks[i].output->info;
-    for (unsigned i = 0; i < b->n && rc == OTL_OK; i++) {
-        struct pending_block *p = &b->blocks[i];
+    for (struct pending_block *p = first; p < end; p++)
+        p->output->in_task = p->output->info;
+    for (struct pending_block *p = first; p < end && rc == OTL_OK; p++) {
         struct part_info *info = &p->output->in_task;
 
         if (info->id == 0)
@@ -45,26 +48,59 @@ static enum otl_err insert_blocks(void *arg, struct store *s, struct db *db, str
     return rc == OTL_OK ? fault_point(b->fault_commit, err) : rc;
 }
 
+/* The next task takes blocks from task_first on. */
+static void fill_task(struct part_batch *b)
+{
+    size_t bytes = 0;
+
+    b->task_n = 0;
+    while (b->task_first + b->task_n < b->n && b->task_n < TASK_BLOCKS &&
+           (b->task_n == 0 || bytes + b->blocks[b->task_first + b->task_n].n <= TASK_BYTES)) {
+        bytes += b->blocks[b->task_first + b->task_n].n;
+        b->task_n++;
+    }
+}
+
 enum otl_err part_batch_flush(struct part_batch *b, struct otl_error *err)
 {
-    enum otl_err rc;
+    enum otl_err rc = OTL_OK;
 
-    if (b->n == 0)
-        return OTL_OK;
-    rc = fault_point(b->fault, err);
-    if (rc == OTL_OK)
-        rc = maintain_task(b->m, insert_blocks, b, err);
-    if (rc != OTL_OK)
-        return rc;
-    for (unsigned i = 0; i < b->n; i++) {
-        struct part_output *o = b->blocks[i].output;
+    for (b->task_first = 0; b->task_first < b->n; b->task_first += b->task_n) {
+        fill_task(b);
+        rc = fault_point(b->fault, err);
+        if (rc == OTL_OK)
+            rc = maintain_task(b->m, insert_blocks, b, err);
+        if (rc != OTL_OK)
+            return rc;
+        for (size_t i = b->task_first; i < b->task_first + b->task_n; i++) {
+            struct part_output *o = b->blocks[i].output;
 
-        o->info.id = o->in_task.id;
-        o->info.sequence = o->in_task.sequence;
+            o->info.id = o->in_task.id;
+            o->info.sequence = o->in_task.sequence;
+        }
+        if (b->between)
+            rc = maintain_between(b->m, err);
+        if (rc != OTL_OK)
+            return rc;
     }
     b->n = 0;
     buf_reset(&b->bytes);
-    return b->between ? maintain_between(b->m, err) : OTL_OK;
+    return OTL_OK;
+}
+
+static bool reserve_block(struct part_batch *b)
+{
+    size_t cap = b->cap == 0 ? TASK_BLOCKS : 2 * b->cap;
+    struct pending_block *p;
+
+    if (b->n < b->cap)
+        return true;
+    p = realloc(b->blocks, cap * sizeof(*p));
+    if (p == NULL)
+        return false;
+    b->blocks = p;
+    b->cap = cap;
+    return true;
 }
 
 /* ---- one part ---- */
@@ -93,12 +129,15 @@ void part_output_fini(struct part_output *o)
 static enum otl_err finish_block(struct part_output *o, struct otl_error *err)
 {
     struct part_batch *b = o->batch;
-    struct pending_block *p = &b->blocks[b->n];
+    struct pending_block *p;
     size_t at = b->bytes.n;
 
     if (o->info.blocks >= (UINT64_C(1) << PART_BLOCK_BITS))
         return otl_fail(err, OTL_ETOOBIG, "write a part: it has more than %d blocks",
                         1 << PART_BLOCK_BITS);
+    if (!reserve_block(b))
+        return otl_fail(err, OTL_ENOMEM, "write a block: no memory");
+    p = &b->blocks[b->n];
     if (!block_writer_take(o->writer, &b->bytes, &p->info) || b->bytes.failed)
         return otl_fail(err, OTL_ENOMEM, "write a block: no memory");
     p->output = o;
@@ -113,7 +152,7 @@ static enum otl_err finish_block(struct part_output *o, struct otl_error *err)
         o->info.min_time = p->info.min_time;
     if (p->info.max_time > o->info.max_time)
         o->info.max_time = p->info.max_time;
-    if (b->n == TASK_BLOCKS || b->bytes.n >= TASK_BYTES)
+    if (b->hold ? b->bytes.n >= HOLD_BYTES : b->n == TASK_BLOCKS || b->bytes.n >= TASK_BYTES)
         return part_batch_flush(b, err);
     return OTL_OK;
 }

@@ -53,6 +53,7 @@ static enum otl_err drop_parts(struct maintainer *m, const struct part_info *par
 
         rc = fault_point("retention.drop", err);
         m->collect = true;
+        m->forget = true;
         if (rc == OTL_OK)
             rc = maintain_task(m, drop, &d, err);
         for (size_t i = 0; i < d.n && rc == OTL_OK; i++) {
@@ -112,6 +113,7 @@ struct keep {
     struct maintainer *m;
     const struct part_info *part;
     int64_t now;
+    bool any; /* there are points to go */
 };
 
 static bool keep_series(void *arg, int64_t series_id)
@@ -149,17 +151,16 @@ static enum otl_err read_directory(struct maintainer *m, sqlite3_blob *blob, str
     return block_directory_open(bytes_of(head->p, want), out, err);
 }
 
-/* Does the part hold points of a series that is past its age? */
-static enum otl_err any_to_go(struct maintainer *m, struct keep *k, bool *any,
-                              struct otl_error *err)
+enum otl_err each_directory(struct maintainer *m, const struct part_info *part, directory_fn *visit,
+                            void *arg, struct otl_error *err)
 {
     struct buf head = {0};
     sqlite3_blob *blob = NULL;
+    bool go_on = true;
     enum otl_err rc = OTL_OK;
 
-    *any = false;
-    for (uint64_t i = 0; i < k->part->blocks && !*any && rc == OTL_OK; i++) {
-        int64_t id = (k->part->id << PART_BLOCK_BITS) | (int64_t)i;
+    for (uint64_t i = 0; i < part->blocks && go_on && rc == OTL_OK; i++) {
+        int64_t id = (part->id << PART_BLOCK_BITS) | (int64_t)i;
         struct block_directory dir = {0};
         int step = blob == NULL
                        ? sqlite3_blob_open(m->db.sql, "main", "block", "data", id, 0, &blob)
@@ -170,13 +171,22 @@ static enum otl_err any_to_go(struct maintainer *m, struct keep *k, bool *any,
             rc = otl_fail(err, OTL_ECORRUPT, "block %lld cannot be read", (long long)id);
         if (rc == OTL_OK)
             rc = read_directory(m, blob, &head, &dir, err);
-        for (uint32_t c = 0; rc == OTL_OK && c < dir.n && !*any; c++)
-            *any = !keep_series(k, dir.chunks[c].series_id);
+        if (rc == OTL_OK)
+            go_on = visit(arg, &dir);
         block_directory_fini(&dir);
     }
     (void)sqlite3_blob_close(blob);
     buf_fini(&head);
     return rc;
+}
+
+static bool look_for_any(void *arg, const struct block_directory *dir)
+{
+    struct keep *k = arg;
+
+    for (uint32_t c = 0; c < dir->n && !k->any; c++)
+        k->any = !keep_series(k, dir->chunks[c].series_id);
+    return !k->any;
 }
 
 static int compare_filtered(const void *a, const void *b)
@@ -201,18 +211,18 @@ static size_t ages_applied(const struct maintainer *m, int64_t id)
 static enum otl_err filter_part(struct maintainer *m, const struct part_info *part, int64_t now,
                                 int64_t *id, struct otl_error *err)
 {
-    struct keep k = {m, part, now};
+    struct keep k = {m, part, now, false};
     struct merge_outcome outcome;
-    bool any = false;
-    enum otl_err rc = any_to_go(m, &k, &any, err);
+    enum otl_err rc = each_directory(m, part, look_for_any, &k, err);
 
     *id = part->id;
-    if (rc != OTL_OK || !any)
+    if (rc != OTL_OK || !k.any)
         return rc;
     rc = merge_parts(m, part, 1, true, keep_series, &k, &outcome, err);
     if (rc != OTL_OK)
         return rc;
     *id = outcome.id;
+    m->forget = true;
     STATS_ADD(points_expired, outcome.dropped);
     LOG(LOG_INFO, "retention", "dropped points of series past their age",
         LOG_S("kind", series_schemas[part->kind].name), LOG_I("day", part->day),
@@ -344,13 +354,33 @@ int64_t retention_room(const struct maintainer *m)
     return max - writer_log_share(max) - writer_task_share(max) - max / ROOM_SHARE;
 }
 
+enum otl_err retention_has_room(struct maintainer *m, uint64_t bytes, bool *out,
+                                struct otl_error *err)
+{
+    int64_t max = m->opts.retention.max_bytes, used = 0;
+    enum otl_err rc = OTL_OK;
+
+    *out = true;
+    if (max == 0)
+        return OTL_OK;
+    rc = used_bytes(m, &used, err);
+    *out = rc == OTL_OK && bytes < (uint64_t)max &&
+           used + (int64_t)bytes <= max - writer_log_share(max) - writer_task_share(max);
+    return rc;
+}
+
 enum otl_err retain_by_bytes(struct maintainer *m, struct otl_error *err)
 {
-    int64_t limit = retention_room(m), used = 0;
+    int64_t limit = retention_room(m) - m->short_of, used = 0;
     bool dropped = true;
     uint64_t held;
-    enum otl_err rc = used_bytes(m, &used, err);
+    enum otl_err rc;
 
+    /* Sealing may fail for lack of what is made here, so it waits. */
+    m->making_room = true;
+    rc = collect_garbage(m, err);
+    if (rc == OTL_OK)
+        rc = used_bytes(m, &used, err);
     while (rc == OTL_OK && used > limit) {
         rc = drop_oldest(m, &dropped, err);
         if (rc != OTL_OK || !dropped)
@@ -359,6 +389,10 @@ enum otl_err retain_by_bytes(struct maintainer *m, struct otl_error *err)
         if (rc == OTL_OK)
             rc = used_bytes(m, &used, err);
     }
+    m->making_room = false;
+    if (rc == OTL_OK && m->short_of > 0)
+        LOG(LOG_DEBUG, "retention", "made more room, which sealing was short of",
+            LOG_I("used_bytes", used), LOG_I("short_of", m->short_of));
     if (rc == OTL_OK && used > limit && log_gate_open(&m->budget_gate, 60 * NS_PER_S, &held))
         LOG(LOG_WARN, "retention",
             "there is no part left to drop, and what is not sealed yet takes more than "

@@ -158,15 +158,21 @@ static enum otl_err add_series(void *arg, int64_t series_id, const struct series
     struct seal *s = arg;
     enum otl_err rc = maintain_check(s->m, err);
 
+    if (s->m->n_seen > 0) {
+        size_t at = series_place(&s->m->facts, series_id);
+
+        if (at < s->m->n_seen)
+            s->m->seen[at] = true;
+    }
     for (size_t first = 0, n; first < p->n && rc == OTL_OK; first += n) {
-        int64_t day = day_of(p->time[first]);
+        int64_t day = part_day(p->time[first]);
         size_t end = first + 1;
         struct seal_day *d;
 
         /* Nearly always all that is left. */
-        if (day_of(p->time[p->n - 1]) == day)
+        if (part_day(p->time[p->n - 1]) == day)
             end = p->n;
-        while (end < p->n && day_of(p->time[end]) == day)
+        while (end < p->n && part_day(p->time[end]) == day)
             end++;
         n = end - first;
         rc = open_day(s, day, &d, err);
@@ -268,6 +274,7 @@ static enum otl_err seal_half(struct maintainer *m, const struct head_half_state
     s->half = *half;
     s->rollup = m->opts.rollups ? rollup_kind_of(half->kind) : SERIES_KINDS;
     part_batch_init(&s->batch, m, "seal.blocks", "seal.blocks.commit");
+    s->batch.hold = true;
     series_points_init(&s->run, half->kind);
     series_points_init(&s->rows, s->rollup == SERIES_KINDS ? half->kind : s->rollup);
     maintain_progress(m, "sealing %lld %s rows", (long long)half->rows,

@@ -131,14 +131,13 @@ enum otl_err series_facts_refresh(struct maintainer *m, struct otl_error *err)
     return rc;
 }
 
-/* 0 for a series that is not known. */
-static uint16_t facts_of(struct series_facts *f, int64_t series_id)
+size_t series_place(struct series_facts *f, int64_t series_id)
 {
     size_t lo = 0, hi = f->n;
 
     /* Asked for in the order of ids, mostly. */
     if (f->hint + 1 < f->n && f->ids[f->hint + 1] == series_id)
-        return f->facts[++f->hint];
+        return ++f->hint;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
 
@@ -148,9 +147,17 @@ static uint16_t facts_of(struct series_facts *f, int64_t series_id)
             hi = mid;
     }
     if (lo == f->n || f->ids[lo] != series_id)
-        return 0;
+        return f->n;
     f->hint = lo;
-    return f->facts[lo];
+    return lo;
+}
+
+/* 0 for a series that is not known. */
+static uint16_t facts_of(struct series_facts *f, int64_t series_id)
+{
+    size_t at = series_place(f, series_id);
+
+    return at == f->n ? 0 : f->facts[at];
 }
 
 bool series_is_delta(struct maintainer *m, int64_t series_id)

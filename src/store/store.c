@@ -762,6 +762,32 @@ enum otl_err store_seal(struct store *s, int kind, int half, int64_t epoch, stru
     return head_writer_seal(&s->head, (enum series_kind)kind, half, epoch, err);
 }
 
+enum otl_err store_forget_series(struct store *s, const int64_t *ids, size_t n, int64_t not_since,
+                                 uint64_t *forgotten, struct otl_error *err)
+{
+    struct dict *series = &s->cat.dicts[CAT_SERIES];
+    struct sqlite3_stmt *st = NULL;
+    enum otl_err rc = db_prepare(&s->db, "DELETE FROM series WHERE id = ?", &st, err);
+
+    *forgotten = 0;
+    for (size_t i = 0; i < n && rc == OTL_OK; i++) {
+        uint32_t entry = dict_find_id(series, ids[i]);
+
+        if (entry == DICT_NONE || ids[i] == dict_last_id(series) ||
+            catalogue_is_forgotten(&s->cat, entry) ||
+            catalogue_series(&s->cat, entry)->note.series.last_time >= not_since ||
+            head_writer_has_series(&s->head, ids[i]))
+            continue;
+        if (sqlite3_bind_int64(st, 1, ids[i]) != SQLITE_OK || !catalogue_forget(&s->cat, entry))
+            rc = otl_fail(err, OTL_ENOMEM, "delete a series: no memory");
+        else
+            rc = db_run(&s->db, st, "delete a series", err);
+        *forgotten += rc == OTL_OK;
+    }
+    (void)sqlite3_finalize(st);
+    return rc;
+}
+
 struct head_mirror *store_mirror(struct store *s)
 {
     return s->head.mirror;
@@ -812,7 +838,7 @@ enum otl_err store_checkpoint(struct store *s, bool truncate, int64_t busy_ms,
 
 int64_t store_series_count(const struct store *s)
 {
-    return s->cat.dicts[CAT_SERIES].n;
+    return (int64_t)s->cat.dicts[CAT_SERIES].n - s->cat.forgotten;
 }
 
 /* ---- room ---- */

@@ -36,6 +36,7 @@ enum {
     WAL_GROWN_FACTOR = 4,
     /* How long a cut may wait for readers; at most once a second. */
     CUT_WAIT_MS = 10,
+    ROOM_WAIT_MS = 100, /* where the alternative is to refuse a request */
     STOP_WAIT_MS = 2000,
     /* Jobs taken from the queue at once; together no more than so many bytes and points, but one
      * always. They are answered together, so with a transaction each they are few: the first of
@@ -260,7 +261,7 @@ static enum otl_err make_log_room(struct writer *w, int64_t bytes, struct otl_er
 
     if (store_wal_pages(w->store) * WAL_FRAME_BYTES + bytes <= max)
         return OTL_OK;
-    if (bytes <= max && store_checkpoint(w->store, true, CUT_WAIT_MS, &mine) == OTL_OK) {
+    if (bytes <= max && store_checkpoint(w->store, true, ROOM_WAIT_MS, &mine) == OTL_OK) {
         w->checkpointed_pages = 0;
         return OTL_OK;
     }
@@ -269,8 +270,7 @@ static enum otl_err make_log_room(struct writer *w, int64_t bytes, struct otl_er
         (long long)w->opts.max_bytes, (long long)bytes, mine.msg[0] == '\0' ? "" : ": ", mine.msg);
 }
 
-/* May so many bytes of requests be written? What they take in the log and in the file is less than
- * their size in memory, but for a page here and there. */
+/* May requests of this weight be written? */
 static enum otl_err check_room(struct writer *w, int64_t bytes, struct otl_error *err)
 {
     int64_t max = w->opts.max_bytes, used = 0;
@@ -278,7 +278,7 @@ static enum otl_err check_room(struct writer *w, int64_t bytes, struct otl_error
 
     if (max == 0)
         return OTL_OK;
-    bytes += ROOM_SLACK_BYTES;
+    bytes = bytes / 2 + ROOM_SLACK_BYTES;
     rc = make_log_room(w, bytes, err);
     if (rc == OTL_OK)
         rc = store_used_bytes(w->store, &used, err);
@@ -641,4 +641,9 @@ void writer_free(struct writer *w)
     free(w->db_path);
     free(w->wal_path);
     free(w);
+}
+
+struct head_mirror *writer_mirror(struct writer *w)
+{
+    return store_mirror(w->store);
 }
