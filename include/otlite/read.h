@@ -3,7 +3,8 @@
  *
  * A read is one query in one snapshot: what was committed before read_begin is in it, nothing later.
  * It has a deadline, a budget of memory, and a flag that ends it. Doubles may be NaN and infinite
- * everywhere. Times are nanoseconds since 1970; ranges are [from, to). */
+ * everywhere. Times are nanoseconds since 1970; ranges are [from, to), and an end of INT64_MAX is none:
+ * a point of that time is in. */
 #ifndef OTLITE_READ_H
 #define OTLITE_READ_H
 

@@ -96,11 +96,11 @@ enum otl_err head_view_open(struct head_reader *r, enum series_kind kind, struct
                             struct otl_error *err) OTL_MUSTCHECK;
 void head_view_close(struct head_view *v);
 
-/* Append the points of the view with from <= time < to, of the series in `series` (ascending, n of
- * them; NULL: all), series by series: for each one that has any, `emit` gets its points in the
- * order of keys with H2 applied (exemplars: in the order of arrival, marks included). p is reused
- * after emit returns; an error from emit ends the walk and is returned. Few series cost only their
- * own rows where there is a mirror. */
+/* Append the points of the view with from <= time < to (to INT64_MAX: no end), of the series in
+ * `series` (ascending, n of them; NULL: all), series by series: for each one that has any, `emit`
+ * gets its points in the order of keys with H2 applied (exemplars: those of one key in the order of
+ * arrival, marks included). p is reused after emit returns; an error from emit ends the walk and is
+ * returned. Few series cost only their own rows where there is a mirror. */
 typedef enum otl_err head_emit_fn(void *arg, int64_t series_id, const struct series_points *p,
                                   struct otl_error *err);
 enum otl_err head_read(struct head_reader *r, const struct head_view *v, const int64_t *series,

@@ -232,10 +232,15 @@ static bool is_wanted_series(const struct wanted *w, int64_t id)
     return w->series[lo] == id;
 }
 
+/* No time is beyond INT64_MAX: as an end it is none. */
+static bool is_in_range(const struct wanted *w, const struct mirror_row *row)
+{
+    return row->time >= w->from && (row->time < w->to || w->to == INT64_MAX);
+}
+
 static bool is_wanted(const struct wanted *w, const struct mirror_row *row)
 {
-    return row->time >= w->from && row->time < w->to && row->series != 0 &&
-           is_wanted_series(w, row->series);
+    return is_in_range(w, row) && row->series != 0 && is_wanted_series(w, row->series);
 }
 
 /* ---- runs ---- */
@@ -336,8 +341,7 @@ static bool follow_chains(struct run *run, const struct wanted *w)
         for (uint32_t i = mirror_half_newest(m, w->series[k]); i != 0;) {
             const struct mirror_row *row = mirror_half_row(m, i - 1);
 
-            if (i <= run->half->mirrored && row->time >= w->from && row->time < w->to &&
-                !note(run, row->series, i - 1))
+            if (i <= run->half->mirrored && is_in_range(w, row) && !note(run, row->series, i - 1))
                 return false;
             i = row->previous;
         }
@@ -489,6 +493,9 @@ static enum otl_err emit_series(struct head_reader *r, int64_t series_id, head_e
 
     if (r->points.n == 0)
         return OTL_OK;
+    /* Marks are for who merges with what parts have. */
+    if (r->points.kind == KIND_EXEMPLAR && !series_points_sort(&r->points))
+        return no_memory(err);
     if (r->points.kind == KIND_EXEMPLAR || is_ordered(&r->points))
         return emit(arg, series_id, &r->points, err);
     series_points_reset(&r->merged);

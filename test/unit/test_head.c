@@ -376,10 +376,13 @@ static void print_model(struct buf *b, const struct model *m, enum series_kind k
                 buf_printf(b, "%lld@%lld+%lld=%lld ", (long long)id, (long long)(t / STARTS + 1),
                            (long long)(t % STARTS), (long long)c->value);
         }
-        for (int i = 0; kind == KIND_EXEMPLAR && i < m->n_exemplars; i++) {
-            const struct mark *e = &m->exemplars[i];
+        /* In the order of keys, and of one key in that of arrival. */
+        for (int64_t j = 0; kind == KIND_EXEMPLAR && j < TIMES * STARTS * m->n_exemplars; j++) {
+            const struct mark *e = &m->exemplars[j % m->n_exemplars];
+            int64_t t = j / m->n_exemplars;
 
-            if (e->series == id && e->time >= from && e->time < to)
+            if (e->series == id && e->time >= from && e->time < to && e->time == t / STARTS + 1 &&
+                e->start == t % STARTS)
                 buf_printf(b, "%lld@%lld+%lld=%lld ", (long long)id, (long long)e->time,
                            (long long)e->start, (long long)e->value);
         }
