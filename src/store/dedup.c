@@ -18,11 +18,12 @@ enum {
 struct dedup_entry {
     struct dedup_key key;
     uint64_t hash;
-    int64_t stored_id;       /* 0: not stored */
-    int stored_half;         /* of stored_id */
-    uint32_t first, content; /* the first point of the key, and the one whose values count */
-    bool candidate;          /* may be stored */
-    bool changed;            /* the stored row has other values than content */
+    int64_t stored_id;         /* 0: not stored */
+    int stored_half;           /* of stored_id */
+    uint32_t first, content;   /* the first point of the key, and the one whose values count */
+    bool candidate;            /* may be stored */
+    bool sealed, sealed_equal; /* in a part; with the values of the first point */
+    bool changed;              /* the stored row has other values than content */
 };
 
 struct dedup_candidate {
@@ -452,10 +453,43 @@ static enum otl_err search_segment(struct dedup *d, enum point_kind kind, int ha
     return rc;
 }
 
+/* The order of points in parts. */
+static int by_series(const void *a, const void *b, void *arg)
+{
+    const struct dedup_entry *entries = arg;
+    const struct dedup_key *x = &entries[((const struct dedup_candidate *)a)->entry].key;
+    const struct dedup_key *y = &entries[((const struct dedup_candidate *)b)->entry].key;
+
+    if (x->series_id != y->series_id)
+        return x->series_id < y->series_id ? -1 : 1;
+    return (x->time > y->time) - (x->time < y->time);
+}
+
+/* Look for the candidates that are in no half in the parts. */
+static enum otl_err find_sealed(struct dedup *d, uint32_t n_candidates,
+                                const struct dedup_compare *cmp, struct otl_error *err)
+{
+    enum otl_err rc = OTL_OK;
+    uint32_t n = 0;
+
+    for (uint32_t c = 0; c < n_candidates; c++) {
+        if (d->entries[d->candidates[c].entry].stored_id == 0)
+            d->candidates[n++] = d->candidates[c];
+    }
+    if (n > 1)
+        qsort_r(d->candidates, n, sizeof(*d->candidates), by_series, d->entries);
+    for (uint32_t c = 0; c < n && rc == OTL_OK; c++) {
+        struct dedup_entry *e = &d->entries[d->candidates[c].entry];
+
+        rc = cmp->sealed(cmp->arg, e->first, &e->sealed, &e->sealed_equal, err);
+    }
+    return rc;
+}
+
 /* Find the stored rows of the candidates among n entries; newest segments first, because most
  * resends are recent, and because of rows with one key the newest counts. */
 static enum otl_err find_stored(struct dedup *d, enum point_kind kind, int open_half, uint32_t n,
-                                struct otl_error *err)
+                                const struct dedup_compare *cmp, struct otl_error *err)
 {
     uint32_t n_candidates = 0, found = 0;
     enum otl_err rc = OTL_OK;
@@ -473,7 +507,14 @@ static enum otl_err find_stored(struct dedup *d, enum point_kind kind, int open_
         for (uint32_t i = d->tables[kind][half].n; i-- > 0 && found < n_candidates && rc == OTL_OK;)
             rc = search_segment(d, kind, half, i, n_candidates, &found, err);
     }
+    if (rc == OTL_OK && found < n_candidates)
+        rc = find_sealed(d, n_candidates, cmp, err);
     return rc;
+}
+
+static bool is_stored(const struct dedup_entry *e)
+{
+    return e->stored_id != 0 || e->sealed;
 }
 
 /* What point i, whose key is e's, does to what is there before it. */
@@ -481,12 +522,15 @@ static enum otl_err settle(struct dedup *d, struct dedup_entry *e, uint32_t i,
                            const struct dedup_compare *cmp, struct otl_error *err)
 {
     bool equal = false;
-    enum otl_err rc;
+    enum otl_err rc = OTL_OK;
 
     if (i == e->first) {
-        if (e->stored_id == 0)
+        if (!is_stored(e))
             return OTL_OK; /* new */
-        rc = cmp->stored(cmp->arg, i, e->stored_half, e->stored_id, &equal, err);
+        if (e->stored_id != 0)
+            rc = cmp->stored(cmp->arg, i, e->stored_half, e->stored_id, &equal, err);
+        else
+            equal = e->sealed_equal;
     } else {
         rc = cmp->points(cmp->arg, e->content, i, &equal, err);
     }
@@ -529,7 +573,7 @@ enum otl_err dedup_resolve(struct dedup *d, enum point_kind kind, int open_half,
         };
         *slot = ++n_entries;
     }
-    rc = find_stored(d, kind, open_half, n_entries, err);
+    rc = find_stored(d, kind, open_half, n_entries, cmp, err);
     plan->merged = plan->replaced = 0;
     for (uint32_t i = 0; i < n && rc == OTL_OK; i++) {
         uint32_t slot = *find_slot(d, &keys[i], key_hash(d, &keys[i]));
@@ -540,9 +584,9 @@ enum otl_err dedup_resolve(struct dedup *d, enum point_kind kind, int open_half,
     for (uint32_t i = 0; i < n_entries; i++) {
         const struct dedup_entry *e = &d->entries[i];
 
-        if (e->stored_id == 0 || e->changed)
+        if (!is_stored(e) || e->changed)
             plan->insert[plan->n_insert++] = e->content;
-        if (e->stored_id != 0 && e->changed)
+        if (is_stored(e) && e->changed)
             plan->replacing[plan->n_replacing++] = e->content;
     }
     if (rc == OTL_OK)

@@ -83,6 +83,9 @@ struct dedup_compare {
     void *arg;
     enum otl_err (*stored)(void *arg, uint32_t point, int half, int64_t id, bool *equal,
                            struct otl_error *err);
+    /* A point of the batch that is in no half: is its key in a part, and with the same value? */
+    enum otl_err (*sealed)(void *arg, uint32_t point, bool *found, bool *equal,
+                           struct otl_error *err);
     enum otl_err (*points)(void *arg, uint32_t a, uint32_t b, bool *equal, struct otl_error *err);
 };
 

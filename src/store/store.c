@@ -10,6 +10,7 @@
 #include "dedup.h"
 #include "head_write.h"
 #include "otlite/attrs.h"
+#include "part.h"
 #include "row_source.h"
 #include "rows.h"
 #include "schema.h"
@@ -17,7 +18,9 @@
 
 enum {
     /* Scratch for more points than this is given back after the request. */
-    KEEP_POINTS = 1 << 16
+    KEEP_POINTS = 1 << 16,
+    /* Of parts that late points are looked for in. */
+    PART_CACHE_BYTES = 16 << 20
 };
 
 /* The statements of one table of the head. */
@@ -46,6 +49,10 @@ struct store {
     struct sqlite3_stmt *begin, *commit;
     struct head_statements tables[HEAD_KINDS][HEAD_HALVES];
     struct head_writer head;
+    struct part_cache *part_cache;
+    struct part_reader *parts; /* to look for late points */
+    bool parts_fresh;          /* it has seen the parts of the transaction */
+    struct series_points sealed;
     unsigned seen_version; /* data_version that the memory is as new as */
     int64_t wal_pages;
 
@@ -179,6 +186,14 @@ static enum otl_err read_back(struct store *s, struct otl_error *err)
     return rc;
 }
 
+static enum otl_err open_parts(struct store *s, struct otl_error *err)
+{
+    s->part_cache = part_cache_new(PART_CACHE_BYTES);
+    if (s->part_cache == NULL)
+        return otl_fail(err, OTL_ENOMEM, "parts: no memory");
+    return part_reader_open(&s->db, s->part_cache, &s->parts, err);
+}
+
 enum otl_err store_new(const struct store_opts *o, struct store **out, struct otl_error *err)
 {
     const struct head_limits limits = {o->head_max_rows, o->head_max_bytes, o->head_max_age_ms};
@@ -199,6 +214,8 @@ enum otl_err store_new(const struct store_opts *o, struct store **out, struct ot
         rc = dedup_open(&s->dedup, &s->db, &s->cat, &mine);
     if (rc == OTL_OK)
         rc = head_writer_open(&s->head, &s->db, &s->cat, &s->dedup, &limits, &mine);
+    if (rc == OTL_OK)
+        rc = open_parts(s, &mine);
     if (rc == OTL_OK)
         rc = read_back(s, &mine);
     if (rc != OTL_OK) {
@@ -242,6 +259,9 @@ void store_free(struct store *s)
     (void)sqlite3_finalize(s->begin);
     (void)sqlite3_finalize(s->commit);
     head_writer_close(&s->head);
+    part_reader_close(s->parts);
+    part_cache_free(s->part_cache);
+    series_points_fini(&s->sealed);
     dedup_close(&s->dedup);
     catalogue_close(&s->cat);
     free_scratch(s);
@@ -292,6 +312,7 @@ static void begin_memory(struct store *s)
     catalogue_begin(&s->cat);
     dedup_begin(&s->dedup);
     head_writer_begin(&s->head);
+    s->parts_fresh = false;
 }
 
 /* Commit if rc is OTL_OK, else roll back, and the memory with it. */
@@ -405,6 +426,33 @@ static enum otl_err equals_stored(void *arg, uint32_t i, int half, int64_t id, b
         rc = db_fail(&s->db, step == SQLITE_DONE ? SQLITE_CORRUPT : step, "read a point", err);
     (void)sqlite3_reset(st);
     return rc;
+}
+
+static enum otl_err equals_sealed(void *arg, uint32_t i, bool *found, bool *equal,
+                                  struct otl_error *err)
+{
+    struct store *s = arg;
+    const struct dedup_key *key = &s->keys[i];
+    enum otl_err rc = OTL_OK;
+
+    if (!s->parts_fresh)
+        rc = part_reader_refresh(s->parts, err);
+    if (rc != OTL_OK)
+        return rc;
+    s->parts_fresh = true;
+    series_points_fini(&s->sealed);
+    series_points_init(&s->sealed, (enum series_kind)s->kind);
+    rc = part_lookup(s->parts, (enum series_kind)s->kind, key->series_id, key->time,
+                     key->start_time, &s->sealed, found, err);
+    if (rc != OTL_OK || !*found)
+        return rc;
+    rc = encode(s, i, &s->row, err);
+    if (rc != OTL_OK)
+        return rc;
+    if (!series_points_row(&s->sealed, 0, key->series_id, &s->other_row))
+        return otl_fail(err, OTL_ENOMEM, "look for a resend: no memory");
+    *equal = row_equal(&s->row, &s->other_row);
+    return OTL_OK;
 }
 
 static enum otl_err equals_point(void *arg, uint32_t i, uint32_t j, bool *equal,
@@ -557,7 +605,7 @@ static enum otl_err apply_plan(struct store *s, const struct dedup_plan *plan,
 /* All points of one type. */
 static enum otl_err store_kind(struct store *s, enum point_kind kind, struct otl_error *err)
 {
-    const struct dedup_compare cmp = {s, equals_stored, equals_point};
+    const struct dedup_compare cmp = {s, equals_stored, equals_sealed, equals_point};
     const struct dedup_plan *plan;
     uint32_t n = count_of(s->batch, kind);
     uint32_t first_flags = n == 0 ? 0 : point_at(s->batch, kind, 0)->flags;

@@ -15,12 +15,14 @@
 #include <sqlite3.h>
 
 #include "otlite/store.h"
+#include "store/block.h"
 #include "store/head.h"
+#include "store/part.h"
 #include "store_fixture.h"
 
 enum { SERIES = 5, TIMES = 40, STARTS = 2, SNAPSHOTS = 3, MAX_EXEMPLARS = 4000 };
 
-/* A point, or no point when epoch is 0. */
+/* A point, of the head's epoch, or -1: sealed into a part; or no point when epoch is 0. */
 struct stored {
     int64_t value, epoch;
 };
@@ -39,6 +41,7 @@ struct model {
 
 static const enum series_kind kinds[] = {KIND_NUMBER, KIND_HISTOGRAM};
 static struct model now;
+static struct store_result expect;
 static uint64_t seed;
 
 static uint32_t rnd(uint32_t n)
@@ -105,11 +108,48 @@ static enum otl_err rotate(void *arg, struct store *st, struct db *db, struct ot
     return store_rotate(st, *(const int *)arg, e);
 }
 
+static enum otl_err add_chunk(void *arg, int64_t series_id, const struct series_points *p,
+                              struct otl_error *e)
+{
+    (void)e;
+    assert_true(block_writer_add(arg, series_id, p, 0, p->n));
+    return OTL_OK;
+}
+
+/* The closed half as a part of one block. Exemplars are only dropped. */
 static enum otl_err seal(void *arg, struct store *st, struct db *db, struct otl_error *e)
 {
     const struct head_half_state *h = arg;
+    struct part_info part = {.kind = h->kind};
+    struct block_info info;
+    struct buf data = {0};
+    struct block_writer *w = block_writer_new(h->kind);
+    struct head_reader *reader;
+    struct head_view all, one;
 
-    (void)db;
+    assert_non_null(w);
+    ok(head_reader_open(db, rnd(2) == 0 ? store_mirror(st) : NULL, &reader, e));
+    ok(head_view_open(reader, h->kind, &all, e));
+    one = all;
+    one.n = 1; /* the closed one is the older */
+    assert_int_equal(one.halves[0].epoch, h->epoch);
+    if (h->kind != KIND_EXEMPLAR)
+        ok(head_read(reader, &one, NULL, 0, INT64_MIN, INT64_MAX, add_chunk, w, e));
+    head_view_close(&all);
+    head_reader_close(reader);
+    if (block_writer_chunks(w) > 0) {
+        assert_true(block_writer_take(w, &data, &info));
+        part.min_time = info.min_time;
+        part.max_time = info.max_time;
+        part.points = info.points;
+        part.blocks = 1;
+        part.bytes = data.n;
+        ok(part_create(db, &part, e));
+        ok(part_add_block(db, part.id, 0, &info, buf_bytes(&data), e));
+        ok(part_publish(db, &part, e));
+    }
+    buf_fini(&data);
+    block_writer_free(w);
     return store_seal(st, (int)h->kind, h->half, h->epoch, e);
 }
 
@@ -135,7 +175,7 @@ static enum otl_err empty(void *arg, struct store *st, struct db *db, struct otl
     return head_empty(db, h->kind, h->half, e);
 }
 
-static void forget_epoch(enum series_kind kind, int64_t epoch)
+static void model_seal(enum series_kind kind, int64_t epoch)
 {
     int kept = 0;
 
@@ -144,7 +184,7 @@ static void forget_epoch(enum series_kind kind, int64_t epoch)
 
         for (int i = 0; kinds[k] == kind && i < SERIES * TIMES * STARTS; i++) {
             if (c[i].epoch == epoch)
-                c[i] = (struct stored){0, 0};
+                c[i].epoch = -1;
         }
     }
     for (int i = 0; i < now.n_exemplars; i++) {
@@ -171,7 +211,7 @@ static void seal_closed(bool fails)
             continue;
         }
         ok(store_task(s, seal, &halves[i], 1000, &err));
-        forget_epoch(halves[i].kind, halves[i].epoch);
+        model_seal(halves[i].kind, halves[i].epoch);
     }
 }
 
@@ -236,6 +276,9 @@ static void model_points(const struct pick *picks, uint32_t n, uint32_t k)
         const struct stored *c = &now.cells[k][picks[i].series][picks[i].time][picks[i].start];
 
         writes[i] = picks[i].k == k && (c->epoch == 0 || c->value != picks[i].value);
+        expect.stored += writes[i] && c->epoch == 0;
+        expect.replaced += writes[i] && c->epoch != 0;
+        expect.merged += picks[i].k == k && !writes[i];
         if (writes[i] && c->epoch != 0)
             model_exemplar(&picks[i], 0);
     }
@@ -283,8 +326,12 @@ static void put(bool fails)
         return;
     }
     ok(store_batch(s, 1, &f->b, 1000, &r, &err));
+    expect = (struct store_result){0};
     model_points(picks, n, 0);
     model_points(picks, n, 1);
+    assert_int_equal(r.stored, expect.stored);
+    assert_int_equal(r.merged, expect.merged);
+    assert_int_equal(r.replaced, expect.replaced);
 }
 
 /* Another process appends a number to the open half; the store hears of it in its next transaction.
@@ -372,7 +419,7 @@ static void print_model(struct buf *b, const struct model *m, enum series_kind k
         for (int64_t t = 0; t < TIMES * STARTS && kind != KIND_EXEMPLAR && kinds[k] == kind; t++) {
             const struct stored *c = &m->cells[k][(id - 1) % SERIES][t / STARTS][t % STARTS];
 
-            if (c->epoch != 0 && t / STARTS + 1 >= from && t / STARTS + 1 < to)
+            if (c->epoch > 0 && t / STARTS + 1 >= from && t / STARTS + 1 < to)
                 buf_printf(b, "%lld@%lld+%lld=%lld ", (long long)id, (long long)(t / STARTS + 1),
                            (long long)(t % STARTS), (long long)c->value);
         }
@@ -410,6 +457,10 @@ static void check(struct snapshot *p)
         for (int i = 0; i < 2; i++) {
             struct buf is = {0}, want = {0};
 
+            if (rnd(2) == 0) { /* the snapshot is the same, and the mirror may have gone on */
+                head_view_close(&p->view[i][read[k]]);
+                ok(head_view_open(p->reader[i], read[k], &p->view[i][read[k]], &err));
+            }
             ok(head_read(p->reader[i], &p->view[i][read[k]], all ? NULL : series, n, from, to,
                          print_points, &is, &err));
             print_model(&want, &p->model, read[k], all ? NULL : series, n, from, to);
