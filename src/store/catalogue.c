@@ -583,6 +583,12 @@ static enum otl_err add_series(struct catalogue *c, int64_t metric_id, enum metr
     union dict_note note = {.series = {INT64_MIN, point_kind_of(type)}};
     int64_t id = dict_last_id(&c->dicts[CAT_SERIES]) + 1;
 
+    if (id > UINT32_MAX) /* the mirror of the head has 32 bits for it */
+        return otl_fail(
+            err, OTL_ETOOBIG,
+            "%s: a new series would be number %lld, and ids of series end at %lu; begin "
+            "a new database in another --data",
+            c->db->path, (long long)id, (unsigned long)UINT32_MAX);
     return mirror(c, CAT_SERIES, id, metric_id, attributes, note, out, err);
 }
 

@@ -63,7 +63,9 @@ uint32_t mirror_half_newest(const struct mirror_half *m, int64_t series_id);
 /* The mirror of all kinds; made by the store, shared with readers. Thread-safe. */
 struct head_mirror;
 struct head_mirror *head_mirror_new(void);    /* NULL: no memory */
-void head_mirror_free(struct head_mirror *m); /* nobody holds a half any more */
+/* One more owner, who calls head_mirror_free too; the last call frees, when nobody holds a half. */
+struct head_mirror *head_mirror_ref(struct head_mirror *m);
+void head_mirror_free(struct head_mirror *m); /* takes NULL */
 /* A reference to the half if the mirror has this epoch of it, else NULL. */
 struct mirror_half *head_mirror_get(struct head_mirror *m, enum series_kind kind, int half,
                                     int64_t epoch);

@@ -8,6 +8,7 @@ struct head_mirror {
     pthread_mutex_t mu; /* guards halves, and that one of them is not freed while it is taken */
     struct mirror_half *halves[HEAD_KINDS][HEAD_HALVES];
     _Atomic uint64_t bytes;
+    atomic_uint owners;
 };
 
 /* ---- the whole ---- */
@@ -20,12 +21,20 @@ struct head_mirror *head_mirror_new(void)
         free(m);
         m = NULL;
     }
+    if (m != NULL)
+        m->owners = 1;
+    return m;
+}
+
+struct head_mirror *head_mirror_ref(struct head_mirror *m)
+{
+    (void)atomic_fetch_add(&m->owners, 1);
     return m;
 }
 
 void head_mirror_free(struct head_mirror *m)
 {
-    if (m == NULL)
+    if (m == NULL || atomic_fetch_sub(&m->owners, 1) != 1)
         return;
     for (int k = 0; k < HEAD_KINDS; k++) {
         for (int h = 0; h < HEAD_HALVES; h++)

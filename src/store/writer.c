@@ -26,6 +26,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "head.h"
 #include "otlite/clock.h"
 #include "otlite/log.h"
 #include "otlite/stats.h"
@@ -72,12 +73,13 @@ struct writer {
 
     /* The writer thread's own. */
     struct store *store;
+    struct head_mirror *mirror;
     char *db_path, *wal_path;
     int64_t next_tick_ns;
     int64_t checkpointed_pages; /* pages in the log at the last passive checkpoint */
     struct write_job *taken[TAKE_GROUP_JOBS];
     unsigned n_taken;
-    struct log_gate failure_gate, log_gate;
+    struct log_gate failure_gate, full_gate, log_gate;
 };
 
 /* ---- the queue ---- */
@@ -361,9 +363,11 @@ static enum otl_err run_alone(struct writer *w, struct write_job *job)
 
 static void log_failure(struct writer *w, const struct write_job *job)
 {
+    /* A head that is full stays so for a while, and each sender hears of it anyway. */
+    int64_t period = (job->rc == OTL_EBUSY ? 60 : 10) * NS_PER_S;
     uint64_t held;
 
-    if (log_gate_open(&w->failure_gate, 10 * NS_PER_S, &held))
+    if (log_gate_open(job->rc == OTL_EBUSY ? &w->full_gate : &w->failure_gate, period, &held))
         LOG(LOG_ERROR, "writer", job->batch == NULL ? "probe failed" : "request not stored",
             LOG_S("error", job->err.msg), LOG_I("failures_not_logged", held));
 }
@@ -605,6 +609,7 @@ enum otl_err writer_start(const struct writer_opts *o, struct writer **out, stru
     if (rc == OTL_OK)
         rc = store_new(&o->store, &w->store, err);
     if (rc == OTL_OK) {
+        w->mirror = head_mirror_ref(store_mirror(w->store)); /* readers may outlive the store */
         w->next_tick_ns = clock_mono_ns();
         limit_file(w);
         thread = pthread_create(&w->thread, NULL, writer_main, w);
@@ -636,6 +641,7 @@ void writer_free(struct writer *w)
     if (w == NULL)
         return;
     store_free(w->store); /* of a writer whose thread did not start */
+    head_mirror_free(w->mirror);
     (void)pthread_mutex_destroy(&w->mu);
     (void)pthread_cond_destroy(&w->wake);
     free(w->db_path);
@@ -645,5 +651,5 @@ void writer_free(struct writer *w)
 
 struct head_mirror *writer_mirror(struct writer *w)
 {
-    return store_mirror(w->store);
+    return w->mirror;
 }

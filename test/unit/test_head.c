@@ -14,6 +14,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
+#include "otlite/clock.h"
 #include "otlite/store.h"
 #include "store/block.h"
 #include "store/head.h"
@@ -640,6 +641,143 @@ static void a_row_that_is_no_point_is_left_out(void **state)
     }
 }
 
+/* ---- limits ---- */
+
+static void reopen(int64_t rows, int64_t bytes, int64_t age_ms)
+{
+    struct store_opts o = fx_opts(dir);
+
+    o.head_max_rows = rows;
+    o.head_max_bytes = bytes;
+    o.head_max_age_ms = age_ms;
+    store_free(s);
+    ok(store_new(&o, &s, &err));
+}
+
+static enum otl_err put_n(uint32_t k, int64_t from, int n)
+{
+    struct store_result r;
+
+    begin_batch();
+    for (int i = 0; i < n; i++) {
+        struct bytes a = fx_attrs_int(f, "series", 0);
+
+        if (k == 0)
+            fx_int(f, metrics[0], a, from + i, i);
+        else
+            fx_histogram(f, metrics[1], a, from + i, i);
+    }
+    return store_batch(s, 1, &f->b, 1000, &r, &err);
+}
+
+static void a_full_half_is_closed_and_a_head_that_stays_full_refuses(void **state)
+{
+    (void)state;
+    reopen(1000, 0, 0);
+    ok(put_n(0, 1, 999));
+    ok(put_n(0, 1000, 1));
+    assert_int_equal(epoch_of(KIND_NUMBER, "open"), 1);
+    for (int i = 0; i < 5; i++) /* the other half cannot be opened: this one goes on to 4,000 */
+        ok(put_n(0, 1001 + i * 800, 800));
+    assert_int_equal(epoch_of(KIND_NUMBER, "open"), 2);
+    assert_int_equal(epoch_of(KIND_NUMBER, "closed"), 1);
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_head_1"), 4000);
+    assert_int_equal(put_n(0, 9001, 1), OTL_EBUSY);
+    assert_non_null(strstr(err.msg, "kind number because sealing does not keep up"));
+    ok(put_n(1, 1, 1)); /* another kind has room */
+    reopen(1000, 0, 0); /* and so it is after a start */
+    assert_int_equal(put_n(0, 9001, 1), OTL_EBUSY);
+    seal_closed(false);
+    assert_int_equal(put_n(0, 9001, 1), OTL_EBUSY); /* sealed, not emptied */
+    empty_sealed();
+    ok(put_n(0, 9001, 1));
+    assert_int_equal(epoch_of(KIND_NUMBER, "open"), 3);
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_head_0"), 1);
+    assert_int_equal(fx_query(dir, "SELECT min(id) FROM number_head_0"), 1);
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_point"), 4001);
+}
+
+static void bytes_and_age_close_a_half_too(void **state)
+{
+    int64_t since;
+
+    (void)state;
+    reopen(0, 20000, 0);
+    ok(put_n(1, 1, 100)); /* about 70 bytes each */
+    ok(put_n(1, 101, 1));
+    assert_int_equal(epoch_of(KIND_HISTOGRAM, "open"), 1);
+    ok(put_n(1, 201, 300));
+    ok(put_n(1, 501, 1));
+    assert_int_equal(epoch_of(KIND_HISTOGRAM, "open"), 2);
+    reopen(0, 0, 20);
+    ok(put_n(0, 1, 1));
+    since = clock_mono_ns();
+    while (clock_mono_ns() - since < 20 * NS_PER_MS)
+        continue;
+    ok(put_n(0, 2, 1));
+    assert_int_equal(epoch_of(KIND_NUMBER, "open"), 2);
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_head_1"), 1);
+    assert_int_equal(epoch_of(KIND_SUMMARY, "open"), 1); /* empty ones do not age */
+}
+
+static void damaged_latest_times_lose_no_duplicate(void **state)
+{
+    struct store_result r;
+    int kind = KIND_NUMBER;
+
+    (void)state;
+    begin_batch();
+    for (uint32_t i = 0; i < 3; i++)
+        fx_int(f, metrics[0], fx_attrs_int(f, "series", i), 100 + (int64_t)i, i);
+    ok(store_batch(s, 1, &f->b, 1000, &r, &err));
+    ok(store_task(s, rotate, &kind, 1000, &err));
+    seal_closed(false);
+    empty_sealed();
+    for (int pass = 0; pass < 3; pass++) {
+        store_free(s);
+        if (pass == 1)
+            fx_exec(dir, "UPDATE series_last_time SET last_times = x'ff'");
+        if (pass == 2)
+            fx_exec(dir, "DELETE FROM series_last_time");
+        s = fx_store(dir);
+        ok(store_batch(s, 1, &f->b, 1000, &r, &err));
+        assert_int_equal(r.merged, 3);
+    }
+    f->b.numbers[0].value.u.i = 77;
+    ok(store_batch(s, 1, &f->b, 1000, &r, &err));
+    assert_int_equal(r.merged, 2);
+    assert_int_equal(r.replaced, 1);
+}
+
+static void series_ids_end_where_the_mirror_ends(void **state)
+{
+    struct store_result r;
+
+    (void)state;
+    ok(put_n(0, 1, 1));
+    fx_exec(dir,
+            "INSERT INTO series VALUES (4294967294, 1, '{\"x\":1}', x'010178690000000000000001')");
+    begin_batch();
+    fx_int(f, metrics[0], fx_attrs_int(f, "series", 1), 1, 1);
+    ok(store_batch(s, 1, &f->b, 1000, &r, &err));
+    assert_int_equal(fx_query(dir, "SELECT max(series_id) FROM number_point"), 4294967295);
+    begin_snapshot(&snapshots[0]);
+    {
+        const int64_t last = UINT32_MAX;
+        struct buf is = {0};
+
+        ok(head_read(snapshots[0].reader[0], &snapshots[0].view[0][KIND_NUMBER], &last, 1, 0, 100,
+                     print_points, &is, &err));
+        assert_string_equal(buf_cstr(&is), "4294967295@1+0=1 ");
+        buf_fini(&is);
+    }
+    end_snapshot(&snapshots[0]);
+    begin_batch();
+    fx_int(f, metrics[0], fx_attrs_int(f, "series", 2), 1, 1);
+    assert_int_equal(store_batch(s, 1, &f->b, 1000, &r, &err), OTL_ETOOBIG);
+    assert_non_null(strstr(err.msg, "4294967296"));
+}
+
 /* ---- beside the writer ---- */
 
 static atomic_bool reading;
@@ -721,6 +859,10 @@ int main(void)
         CASE(readers_agree_with_the_model),
         CASE(many_rows_come_in_order),
         CASE(a_row_that_is_no_point_is_left_out),
+        CASE(a_full_half_is_closed_and_a_head_that_stays_full_refuses),
+        CASE(bytes_and_age_close_a_half_too),
+        CASE(damaged_latest_times_lose_no_duplicate),
+        CASE(series_ids_end_where_the_mirror_ends),
         CASE(readers_run_beside_the_writer),
     };
 
