@@ -12,7 +12,7 @@
 #include "part.h"
 #include "series_points.h"
 
-struct read_helper; /* a second thread for large queries: window_helper.h */
+struct read_helper; /* a second thread for large queries: read_helper.h */
 
 struct read_shared {
     struct head_mirror *mirror; /* borrowed; may be NULL */
@@ -69,5 +69,23 @@ void gather_fini(struct gather *g, struct read *r);
 enum otl_err gather_points(struct gather *g, struct read *r, struct part_refs *refs, size_t first,
                            size_t n, const struct series_points *head, int64_t from, int64_t to,
                            struct series_points *out, struct otl_error *err) OTL_MUSTCHECK;
+
+/* The distinct series of refs, ascending; their memory is charged (cap of them). */
+enum otl_err ids_of_refs(struct read *r, const struct part_refs *refs, struct series_list *out,
+                         struct otl_error *err) OTL_MUSTCHECK;
+
+/* Calls visit for every series that is in ids or has points of the head in the range, ascending. */
+struct series_walk {
+    struct series_list ids;
+    /* place: in ids, or SIZE_MAX. head: NULL when it has none. */
+    enum otl_err (*visit)(void *arg, int64_t series_id, size_t place,
+                          const struct series_points *head, struct otl_error *err);
+    void *arg;
+    size_t at; /* next of ids */
+};
+/* series: which ones the head is asked for (NULL: all), n of them. */
+enum otl_err walk_series(struct series_walk *w, struct read *r, enum series_kind kind,
+                         const int64_t *series, size_t n, int64_t from, int64_t to,
+                         struct otl_error *err) OTL_MUSTCHECK;
 
 #endif
