@@ -1,6 +1,6 @@
 # otlite: make run and make test are all the set-up a person needs.
 #
-#   make            build build/otlite
+#   make            build build/otlite and the SQLite extension build/otlite.so
 #   make run        install what is missing, build, serve on 127.0.0.1:4318 with data in ./data
 #   make test       install what the tests need, build, run them all
 #   make test SAN=address,undefined | SAN=thread
@@ -47,9 +47,18 @@ GEN_C  := $(patsubst proto/%.proto,$(B)/gen/%.pb-c.c,$(PROTOS))
 GEN_H  := $(GEN_C:.c=.h)
 GEN_O  := $(GEN_C:.c=.o)
 
-SRC := $(filter-out src/main.c,$(sort $(wildcard src/*/*.c)))
+SRC := $(sort $(filter-out src/extension/%,$(wildcard src/*/*.c)))
 OBJ := $(SRC:%.c=$(B)/%.o) $(GEN_O)
 LIB := $(B)/libotlite.a
+
+# otlite.so: the layers up to the store once more, position-independent, and with the SQLite of whoever
+# loads it (src/extension/host/sqlite3.h). Never with sanitizers: the sqlite3 shell has none.
+EXT_SRC   := $(sort $(wildcard src/base/*.c src/otlp/*.c src/store/*.c)) src/extension/otlite.c
+EXT_OBJ   := $(EXT_SRC:%.c=$(B)/ext/%.o) $(GEN_C:$(B)/gen/%.c=$(B)/ext/gen/%.o)
+EXT_FLAGS := $(STD) -O2 -g -fstack-protector-strong -fPIC -fvisibility=hidden -ffunction-sections \
+	-fdata-sections -D_FORTIFY_SOURCE=2 -Isrc/extension/host $(INCLUDES) \
+	-DOTLITE_VERSION='"$(VERSION)"' -MMD -MP
+EXT_LIBS  := -lpcre2-8 -lprotobuf-c -lz -lcrypto -lm -lpthread
 
 UNIT_SRC  := $(sort $(wildcard test/unit/test_*.c))
 UNIT_BIN  := $(UNIT_SRC:test/unit/%.c=$(B)/test/%)
@@ -61,7 +70,7 @@ BENCH_OBJ := $(BENCH_SRC:%.c=$(B)/%.o)
 .DELETE_ON_ERROR:
 
 all: deps-build
-	@$(MAKE) $(JOBS) --no-print-directory $(B)/otlite
+	@$(MAKE) $(JOBS) --no-print-directory $(B)/otlite $(B)/otlite.so
 
 # Installs packages only when something is missing.
 deps-build:
@@ -79,6 +88,17 @@ $(B)/otlite: $(B)/src/main.o $(LIB)
 $(LIB): $(OBJ)
 	@rm -f $@
 	$(AR) rcs $@ $^
+
+$(B)/otlite.so: $(EXT_OBJ)
+	$(CC) -shared -Wl,-z,relro,-z,now,-z,defs,--gc-sections,--as-needed -o $@ $^ $(EXT_LIBS)
+
+$(B)/ext/src/%.o: src/%.c | $(GEN_H)
+	@mkdir -p $(@D)
+	$(CC) $(EXT_FLAGS) $(WARNINGS) $(WERROR) -c -o $@ $<
+
+$(B)/ext/gen/%.o: $(B)/gen/%.c $(GEN_H)
+	@mkdir -p $(@D)
+	$(CC) $(EXT_FLAGS) -w -c -o $@ $<
 
 $(B)/gen/%.pb-c.c $(B)/gen/%.pb-c.h: proto/%.proto
 	@mkdir -p $(B)/gen
@@ -112,7 +132,7 @@ unit: $(UNIT_BIN)
 bench-bin: $(B)/otlite-bench
 
 test: deps-build deps-test
-	@$(MAKE) $(JOBS) --no-print-directory $(B)/otlite $(B)/otlite-bench unit
+	@$(MAKE) $(JOBS) --no-print-directory $(B)/otlite $(B)/otlite.so $(B)/otlite-bench unit
 	@B=$(B) SAN=$(SAN) test/run.sh
 
 bench: deps-build
@@ -145,6 +165,7 @@ $(B)/fuzz_%: test/fuzz/fuzz_%.c $(LIB)
 
 install: all
 	install -D -m 755 $(B)/otlite $(DESTDIR)$(PREFIX)/bin/otlite
+	install -D -m 644 $(B)/otlite.so $(DESTDIR)$(PREFIX)/lib/otlite/otlite.so
 	install -D -m 644 deploy/otlite.conf $(DESTDIR)$(PREFIX)/share/otlite/otlite.conf
 	install -D -m 644 deploy/otlite.service $(DESTDIR)$(PREFIX)/lib/systemd/system/otlite.service
 
@@ -161,11 +182,11 @@ lint-deps:
 	@test/lint-deps.sh
 
 format:
-	clang-format -i $(wildcard src/*.c src/*/*.[ch] include/otlite/*.h bench/*.[ch] test/unit/*.c \
+	clang-format -i $(wildcard src/*.c src/*/*.[ch] src/extension/host/*.h include/otlite/*.h bench/*.[ch] test/unit/*.c \
 	test/lib/*.[ch] test/fuzz/*.c)
 
 clean:
 	rm -rf build
 
 -include $(OBJ:.o=.d) $(B)/src/main.d $(BENCH_OBJ:.o=.d) $(addsuffix .d,$(UNIT_BIN)) \
-	$(FUZZERS:%=$(B)/fuzz_%.d)
+	$(FUZZERS:%=$(B)/fuzz_%.d) $(EXT_OBJ:.o=.d)

@@ -18,7 +18,8 @@
 
 /* Those of one connection, which owns it: valid until db_close. */
 struct sql_tables;
-/* Register them with the connection. shared is borrowed until db_close; NULL: one of the
+/* Register them with the connection, in place of what was registered before (of which nothing is in
+ * use). shared is borrowed until db_close; NULL: one of the
  * connection's own, made when a table is first read. */
 enum otl_err sql_register(struct db *db, struct read_shared *shared, struct sql_tables **out,
                           struct otl_error *err) OTL_MUSTCHECK;

@@ -34,9 +34,11 @@ void store_path(struct buf *out, const char *data_dir);
 /* The DSN of o for a connection (see db.h). */
 void store_dsn(struct buf *out, const struct store_opts *o);
 /* A read-only connection to a database of exactly the newest schema version (for the readers and
- * for subcommands on a live database). */
+ * for subcommands on a live database), with the virtual tables of sql.h. */
 enum otl_err store_open_reader(struct db *db, const struct store_opts *o,
                                struct otl_error *err) OTL_MUSTCHECK;
+/* That check of the version alone, for a connection that another program opened. */
+enum otl_err store_check_reader(struct db *db, struct otl_error *err) OTL_MUSTCHECK;
 
 struct store;
 

@@ -206,13 +206,10 @@ static int ask(const struct config *config, struct query *q)
 {
     struct sigaction sa = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
     struct otl_error err = {0};
-    struct sql_tables *tables;
     bool state;
     enum otl_err rc = cli_open_reader(config, &q->db, &state, &err);
     int status;
 
-    if (rc == OTL_OK)
-        rc = sql_register(&q->db, NULL, &tables, &err);
     if (rc == OTL_OK)
         rc = db_exec(&q->db, "PRAGMA query_only = ON", &err);
     if (rc != OTL_OK) {

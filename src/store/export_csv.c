@@ -1,4 +1,4 @@
-/* export_csv.c -- number points as CSV, in the order they came.
+/* export_csv.c -- number points as CSV, series by series, in the order of time.
  *
  * The columns are those of the view points. The rows are read from number_point itself all the
  * same, because the view shows NaN as NULL (SQLite has no NaN), and an export tells it from a point
@@ -31,8 +31,7 @@ static const char SQL_ROWS[] =
     "SELECT p.time / 1e9, p.time, r.service_name, m.name, m.unit, m.type, s.attributes,"
     " r.attributes, p.value FROM number_point p CROSS JOIN series s ON s.id = p.series_id"
     " CROSS JOIN metric m ON m.id = s.metric_id CROSS JOIN scope c ON c.id = m.scope_id"
-    " CROSS JOIN resource r ON r.id = c.resource_id WHERE ?1 = 0 OR r.project_id = ?1"
-    " ORDER BY p.id";
+    " CROSS JOIN resource r ON r.id = c.resource_id WHERE ?1 = 0 OR r.project_id = ?1";
 
 static void add_number(struct buf *b, sqlite3_stmt *st, int col)
 {

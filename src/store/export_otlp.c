@@ -298,11 +298,11 @@ static enum otl_err summary_part(struct exporter *x, sqlite3_stmt *st, struct ot
 /* CROSS JOIN fixes the order of the loops: the points outside, looking up by primary key inside.
  * The planner, left alone, may build an index over all points instead. */
 #define POINTS(table, columns)                                                               \
-    "SELECT m.id, s.id, p.id, p.time, p.start_time, p.flags, " columns " FROM " table " p"   \
+    "SELECT m.id, s.id, p.rowid, p.time, p.start_time, p.flags, " columns " FROM " table " p"   \
     " CROSS JOIN series s ON s.id = p.series_id CROSS JOIN metric m ON m.id = s.metric_id"   \
     " CROSS JOIN scope c ON c.id = m.scope_id CROSS JOIN resource r ON r.id = c.resource_id" \
     " WHERE ?1 = 0 OR r.project_id = ?1"                                                     \
-    " ORDER BY r.id, c.id, m.id, s.id, p.time, p.start_time, p.id"
+    " ORDER BY r.id, c.id, m.id, s.id, p.time, p.start_time"
 
 /* One point type: its cursor, and how the part of a point that only this type has is written. */
 static const struct kind {
@@ -607,7 +607,7 @@ static enum otl_err prepare_all(struct exporter *x, int64_t project_id, struct o
         {&x->series, "SELECT identity FROM series WHERE id = ?1"},
         {&x->bounds, "SELECT bounds FROM histogram_bounds WHERE id = ?1"},
         {&x->exemplars,
-         "SELECT r.id, c.id, m.id, s.id, e.point_time, e.point_start_time, e.id, e.time, e.value,"
+         "SELECT r.id, c.id, m.id, s.id, e.point_time, e.point_start_time, e.rowid, e.time, e.value,"
          " e.trace_id, e.span_id, e.identity FROM exemplar e"
          " CROSS JOIN series s ON s.id = e.series_id CROSS JOIN metric m ON m.id = s.metric_id"
          " CROSS JOIN scope c ON c.id = m.scope_id CROSS JOIN resource r ON r.id = c.resource_id"

@@ -452,7 +452,7 @@ static enum otl_err read_data(struct part_reader *r, const struct part_block *b,
 enum otl_err part_block_load(struct part_reader *r, struct part_block *b, struct otl_error *err)
 {
     struct otl_error mine = {0};
-    uint8_t *data;
+    uint8_t *data = NULL;
     enum otl_err rc;
 
     if (atomic_load_explicit(&b->data, memory_order_acquire) != NULL)

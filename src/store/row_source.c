@@ -63,13 +63,13 @@ bool row_list_add(struct row_list *l, const struct row *r)
 
 /* ---- the table ---- */
 
-static int row_column(struct source_rows *src, sqlite3_context *ctx, uint32_t row, int col)
+void row_list_result(const struct row_list *l, sqlite3_context *ctx, uint32_t row, int col,
+                     bool copy)
 {
-    const struct row_list *l = (const struct row_list *)(const void *)src;
     const struct cell *cell = &l->cells[(size_t)row * (size_t)l->n_columns + (size_t)col];
 
-    if (col >= l->n_columns)
-        return SQLITE_MISUSE;
+    sqlite3_destructor_type keep = copy ? SQLITE_TRANSIENT : SQLITE_STATIC;
+
     switch (cell->kind) {
     case CELL_NULL:
         sqlite3_result_null(ctx);
@@ -81,16 +81,25 @@ static int row_column(struct source_rows *src, sqlite3_context *ctx, uint32_t ro
         sqlite3_result_double(ctx, cell->u.d);
         break;
     case CELL_NAN:
-        sqlite3_result_blob(ctx, cell->u.nan, 8, SQLITE_STATIC);
+        sqlite3_result_blob(ctx, cell->u.nan, 8, keep);
         break;
     case CELL_TEXT:
-        sqlite3_result_text64(ctx, (const char *)l->text.p + cell->u.text.at, cell->u.text.n,
-                              SQLITE_STATIC, SQLITE_UTF8);
+        sqlite3_result_text64(ctx, (const char *)l->text.p + cell->u.text.at, cell->u.text.n, keep,
+                              SQLITE_UTF8);
         break;
     case CELL_BLOB:
-        sqlite3_result_blob64(ctx, l->text.p + cell->u.text.at, cell->u.text.n, SQLITE_STATIC);
+        sqlite3_result_blob64(ctx, l->text.p + cell->u.text.at, cell->u.text.n, keep);
         break;
     }
+}
+
+static int row_column(struct source_rows *src, sqlite3_context *ctx, uint32_t row, int col)
+{
+    const struct row_list *l = (const struct row_list *)(const void *)src;
+
+    if (col >= l->n_columns)
+        return SQLITE_MISUSE;
+    row_list_result(l, ctx, row, col, false);
     return SQLITE_OK;
 }
 

@@ -22,6 +22,12 @@ bool row_list_add(struct row_list *l, const struct row *r);
 /* Give back what a large request left. */
 void row_list_trim(struct row_list *l, size_t keep_cells);
 
+/* Give column col (below n_columns) of a row to ctx. Without copy, texts are borrowed until the list
+ * changes. */
+struct sqlite3_context;
+void row_list_result(const struct row_list *l, struct sqlite3_context *ctx, uint32_t row, int col,
+                     bool copy);
+
 /* The table row_source of the connection, with columns c0 to c15: the rows of l when a statement is
  * stepped. l must outlive the connection. */
 enum otl_err row_source_register(struct db *db, struct row_list *l,

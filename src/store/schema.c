@@ -232,7 +232,7 @@ static const char V2[] =
 /* Of the rows with one key the newest: SQLite takes the other columns from the row of the maximum.
  */
 #define POINT_VIEW(kind, columns)                                  \
-    "CREATE VIEW " kind "_point AS SELECT max(id) AS id, " columns \
+    "CREATE VIEW " kind "_head AS SELECT max(id) AS id, " columns \
     " FROM (" ALL_ROWS(kind, columns) ") GROUP BY series_id, time, start_time;"
 
 static const char V3[] =
@@ -294,7 +294,7 @@ static const char V3[] =
 #define X(kind, columns) POINT_VIEW(kind, columns)
         POINT_HEADS(X)
 #undef X
-            "CREATE VIEW exemplar AS WITH rows AS (" ALL_ROWS(
+            "CREATE VIEW exemplar_head AS WITH rows AS (" ALL_ROWS(
                 "exemplar",
                 EXEMPLAR_COLUMNS_) ")"
                                    " SELECT e.id AS id, e.series_id AS series_id, e.point_time AS "
@@ -313,7 +313,7 @@ static const char V3[] =
                                    " AND mark.point_start_time = e.point_start_time"
                                    " WHERE e.value IS NOT NULL AND e.id > coalesce(mark.id, 0);"
                                    "CREATE VIEW points AS SELECT"
-                                   " p.time / 1e9 AS time,"
+                                   " p.seconds AS time,"
                                    " p.time AS time_unix_nano,"
                                    " r.service_name AS service_name,"
                                    " m.name AS metric,"

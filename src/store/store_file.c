@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 #include <stdio.h>
 
+#include "otlite/sql.h"
 #include "schema.h"
 #include "wal_vfs.h"
 
@@ -74,13 +75,21 @@ static enum otl_err open_by_opts(struct db *db, const struct store_opts *o, enum
     return rc;
 }
 
+enum otl_err store_check_reader(struct db *db, struct otl_error *err)
+{
+    return db_check_version(db, TELEMETRY_APPLICATION_ID, telemetry_migration_count, err);
+}
+
 enum otl_err store_open_reader(struct db *db, const struct store_opts *o, struct otl_error *err)
 {
+    struct sql_tables *tables;
     enum otl_err rc = open_by_opts(db, o, DB_READ_ONLY, err);
 
     if (rc != OTL_OK)
         return rc;
-    rc = db_check_version(db, TELEMETRY_APPLICATION_ID, telemetry_migration_count, err);
+    rc = store_check_reader(db, err);
+    if (rc == OTL_OK)
+        rc = sql_register(db, NULL, &tables, err);
     if (rc != OTL_OK)
         db_close(db);
     return rc;

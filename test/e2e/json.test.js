@@ -71,11 +71,11 @@ test('J-2 H-90 unknown keys are skipped, whatever they hold', TIMEOUT, async () 
 
 test('J-3 M-36 ids are hex in either case; empty is absent; others are dropped with a warning', TIMEOUT,
     async () => {
-        const ex = (rest) => `{"timeUnixNano":"5","asInt":1,${rest}}`;
+        const ex = (time, rest) => `{"timeUnixNano":"${time}","asInt":1,${rest}}`;
         const { name, values, partial } = await send(P('"asInt":1,"exemplars":[' + [
-            ex('"traceId":"0123456789abcdefFEDCBA9876543210","spanId":"00aabbCCDDEEff01"'),
-            ex('"traceId":"","spanId":""'),
-            ex('"traceId":"ASNFZ4mrze/+3LqYdlQyEA==","spanId":"zz"'),
+            ex(5, '"traceId":"0123456789abcdefFEDCBA9876543210","spanId":"00aabbCCDDEEff01"'),
+            ex(6, '"traceId":"","spanId":""'),
+            ex(7, '"traceId":"ASNFZ4mrze/+3LqYdlQyEA==","spanId":"zz"'),
         ].join() + ']'));
 
         assert.deepEqual(values, [1n]);
@@ -83,7 +83,7 @@ test('J-3 M-36 ids are hex in either case; empty is absent; others are dropped w
         assert.match(partial.message, /trace or span id/);
         const rows = await d.sql('SELECT hex(trace_id) t, hex(span_id) s FROM exemplar e' +
             ' JOIN series s ON s.id = e.series_id JOIN metric m ON m.id = s.metric_id' +
-            ` WHERE m.name = '${name}' ORDER BY e.id`);
+            ` WHERE m.name = '${name}' ORDER BY e.rowid`);
 
         assert.deepEqual(rows, [
             { t: '0123456789ABCDEFFEDCBA9876543210', s: '00AABBCCDDEEFF01' },

@@ -295,7 +295,7 @@ test('M-36 exemplars: kept whole; one without a value or with a bad id costs onl
                 filteredAttributes: attrs({ f: [1n] }) }),
             ex({ asInt: undefined, asDouble: 'NaN' }),
             ex({ traceId: '00000000000000000000000000000000', spanId: '0000000000000000' }),
-            { timeUnixNano: '6' }, ex({ traceId: '0102' })] }))]));
+            { timeUnixNano: '6' }, ex({ timeUnixNano: '7', traceId: '0102' })] }))]));
 
         assert.equal(p.rejected, 0);
         assert.match(p.message, /exemplar/);

@@ -1,13 +1,13 @@
 'use strict';
-/* docs/schema.md: every SQL block runs in `otlite sql` and in the sqlite3 shell and gives the same in
- * both; the answers on the data stored here were worked out by hand. And what the reading subcommands
+/* docs/schema.md: every SQL block runs in `otlite sql`, over HTTP and in the sqlite3 shell with the
+ * extension, and gives the same in all three; the answers on the data stored here were worked out by hand. And what the reading subcommands
  * promise: read-only, forms of output, exit statuses, beside a daemon that runs. */
 const test = require('node:test');
 const assert = require('node:assert/strict');
 const { execFileSync, spawn } = require('node:child_process');
 const fs = require('node:fs');
 const path = require('node:path');
-const { BIN, REPO, SLOW, Otlite, cli, cliOk, sql, sqlite3, tempDir, until } = require('./lib/otlite');
+const { BIN, EXTENSION, REPO, SLOW, Otlite, cli, cliOk, sql, sqlite3, tempDir, until } = require('./lib/otlite');
 const { attrs, gauge, request } = require('./lib/otlp');
 
 /* For children started here: OTLITE_ variables of the test run are no settings. */
@@ -98,6 +98,11 @@ const SUMMARY = [
     { metric: 'latency', time: Number(T(1)), quantile: 0.5, value: 2 },
     { metric: 'latency', time: Number(T(1)), quantile: 0.99, value: 4.5 },
 ];
+const SERIES_MATCH = [
+    { service: 'shop', time: text(1), value: 100 }, { service: 'shop', time: text(2), value: 200.5 },
+    { service: 'shop', time: text(3), value: 300 }, { service: 'shop', time: text(1), value: 7 },
+    { service: 'shop', time: text(2), value: null },
+];
 const LATEST = [
     { service_name: 'cache', metric: 'memory.used', attributes: '{"pool":"heap"}', value: 1, time: text(1) },
     { service_name: 'shop', metric: 'memory.used', attributes: '{"pool":"heap"}', value: 300, time: text(3) },
@@ -147,24 +152,60 @@ const GAPS = [
     { service_name: 'cache', metric: 'hits', attributes: '{}', time: text(16),
         seconds_since_last: 900, no_recorded_value: 0 },
 ];
-const ANSWERS = [FIRST, EXPONENTIAL, SUMMARY, LATEST, RATE, P95, AVERAGE, MOST_POINTS, MOST_SERIES,
+const ANSWERS = [FIRST, EXPONENTIAL, SUMMARY, SERIES_MATCH, LATEST, RATE, P95, AVERAGE, MOST_POINTS, MOST_SERIES,
     BY_ATTRIBUTE, LAST_HOUR, SLOW_REQUESTS, GAPS];
 
 const page = fs.readFileSync(path.join(REPO, 'docs', 'schema.md'), 'utf8');
 const blocks = [...page.matchAll(/```sql\n([^]*?)```/g)].map((m) => m[1]);
+/* The same data as it comes, after all of it was sealed, and with every other point of a metric sealed and
+ * the others put behind them, late ones among them. */
+const STATES = ['new', 'sealed', 'half sealed'];
+const daemons = new Map();
 let daemon, dir;
 
-test.before(async () => {
-    daemon = await Otlite.start();
-    dir = daemon.dir;
+const alternate = (metrics, odd) => metrics.map((m) => {
+    const [kind] = ['gauge', 'sum', 'histogram', 'exponentialHistogram', 'summary'].filter((k) => k in m);
+
+    return { ...m, [kind]: { ...m[kind], dataPoints: m[kind].dataPoints.filter((p, i) => (i % 2 === 1) === odd) } };
+}).filter((m) => Object.values(m).every((v) => v.dataPoints === undefined || v.dataPoints.length > 0));
+
+async function put(to, which) {
     for (const [service, metrics] of [['shop', SHOP], ['cache', CACHE]]) {
-        const r = await daemon.postJson(request(metrics, { resource: { 'service.name': service } }));
+        const r = await to.postJson(request(which(metrics), { resource: { 'service.name': service } }));
 
         assert.equal(r.status, 200);
         assert.equal(r.json.partialSuccess, undefined, r.text);
     }
+}
+
+/* The daemon on the same directory, once everything is sealed. */
+async function compacted(old) {
+    await old.stop();
+    await cliOk(['compact', '--data', old.dir]);
+    const next = await Otlite.start({ dir: old.dir });
+
+    assert.equal(await next.one('SELECT count(*) FROM number_head'), 0);
+    assert.ok(await next.one('SELECT sum(points) FROM part WHERE live = 1') > 5);
+    return next;
+}
+
+test.before(async () => {
+    for (const state of STATES) {
+        let d = await Otlite.start();
+
+        await put(d, state === 'half sealed' ? (m) => alternate(m, false) : (m) => m);
+        if (state !== 'new')
+            d = await compacted(d);
+        if (state === 'half sealed') {
+            await put(d, (m) => alternate(m, true));
+            assert.ok(await d.one('SELECT count(*) FROM number_head') > 5);
+        }
+        daemons.set(state, d);
+    }
+    daemon = daemons.get('new');
+    dir = daemon.dir;
 });
-test.after(() => daemon.stop());
+test.after(() => Promise.all([...daemons.values()].map((d) => d.stop())));
 
 test('the page ends with ten queries, and each block has an answer here', () => {
     const last = page.slice(page.lastIndexOf('\n## '));
@@ -174,19 +215,27 @@ test('the page ends with ten queries, and each block has an answer here', () => 
     assert.equal(blocks.length, ANSWERS.length);
 });
 
-for (const [i, block] of blocks.entries()) {
-    test(`block ${i + 1} of docs/schema.md gives the right rows`, TIMEOUT, async () => {
-        const rows = await sql(dir, block);
+for (const state of STATES) {
+    for (const [i, block] of blocks.entries()) {
+        test(`block ${i + 1} of docs/schema.md gives the right rows: ${state}`, TIMEOUT, async () => {
+            const d = daemons.get(state);
+            const rows = await sql(d.dir, block);
 
-        if (ANSWERS[i] === null)
-            assert.equal(rows.length, 10);
-        else
-            assert.deepEqual(rounded(rows), ANSWERS[i]);
-        assert.deepEqual(await cliOk(['sql', '--data', dir, '--header', block]),
-            execFileSync('sqlite3', ['-readonly', '-batch', '-header', path.join(dir, 'telemetry.db'),
-                block], { encoding: 'utf8' }),
-            'the sqlite3 shell prints the same');
-    });
+            if (ANSWERS[i] === null)
+                assert.equal(rows.length, 10);
+            else
+                assert.deepEqual(rounded(rows), ANSWERS[i]);
+            assert.deepEqual(await cliOk(['sql', '--data', d.dir, '--header', block]),
+                execFileSync('sqlite3', ['-readonly', '-batch', '-header', '-cmd', `.load ${EXTENSION}`,
+                    path.join(d.dir, 'telemetry.db'), block], { encoding: 'utf8' }),
+                'the sqlite3 shell prints the same');
+            const r = await d.post(block, { 'content-type': 'text/plain' }, { path: '/api/v1/sql' });
+
+            assert.equal(r.status, 200, r.text);
+            assert.deepEqual(r.json.rows.map((row) =>
+                Object.fromEntries(row.map((v, c) => [r.json.columns[c], v]))), rows, 'HTTP gives the same');
+        });
+    }
 }
 
 /* Sums of doubles may be off in the last digit. */

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "otlite/sql.h"
+
 static void *zeroed(size_t n, size_t size)
 {
     void *p = calloc(n, size);
@@ -266,12 +268,17 @@ struct store *fx_store(const char *dir)
 
 static sqlite3 *open_other(const char *dir)
 {
+    struct sql_tables *tables;
     char path[4200];
     sqlite3 *sql = NULL;
+    struct db db;
 
     snprintf(path, sizeof(path), "%s/telemetry.db", dir);
     assert_int_equal(sqlite3_open_v2(path, &sql, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
     sqlite3_busy_timeout(sql, 5000);
+    strcpy(db.path, "telemetry.db"); /* for messages */
+    db.sql = sql;
+    assert_int_equal(sql_register(&db, NULL, &tables, NULL), OTL_OK);
     return sql;
 }
 

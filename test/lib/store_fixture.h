@@ -47,7 +47,7 @@ void fx_dir_free(char *dir);
 struct store_opts fx_opts(const char *dir);
 /* A store with these options; fails the test when it cannot be opened. */
 struct store *fx_store(const char *dir);
-/* First column of the first row over a connection of its own; fails the test on an error. */
+/* First column of the first row over a connection of its own, with the virtual tables of sql.h; fails the test on an error. */
 int64_t fx_query(const char *dir, const char *sql);
 /* The same as text, malloced; "" for NULL. */
 char *fx_query_text(const char *dir, const char *sql);

@@ -139,7 +139,7 @@ static void compare_all(const char *table, const char *value)
     assert_int_equal(in_file, in_model);
     /* A failed batch leaves no gap in the ids, and every replacing point has a row of its own. */
     snprintf(sql, sizeof(sql), "SELECT max(id) = count(*) FROM %.*s_head_0",
-             (int)(strlen(table) - strlen("_point")), table);
+             (int)(strlen(table) - strlen("_head")), table);
     assert_int_equal(fx_query(dir, sql), 1);
 }
 
@@ -207,7 +207,7 @@ static void numbers_agree_with_the_model(void **state)
 {
     (void)state;
     seed = 1;
-    run(METRIC_SUM, "number_point", "value", 3000);
+    run(METRIC_SUM, "number_head", "value", 3000);
     /* The test means nothing when all fits in one segment. */
     assert_true(fx_query(dir, "SELECT count(*) FROM number_head_0") >= 2 << DEDUP_SEGMENT_BITS);
 }
@@ -216,9 +216,9 @@ static void the_other_types_agree_with_the_model(void **state)
 {
     (void)state;
     seed = 2;
-    run(METRIC_HISTOGRAM, "histogram_point", "count / 3", 400);
-    run(METRIC_EXPONENTIAL_HISTOGRAM, "exponential_histogram_point", "count / 3", 400);
-    run(METRIC_SUMMARY, "summary_point", "json_extract(quantiles, '$[0][1]')", 400);
+    run(METRIC_HISTOGRAM, "histogram_head", "count / 3", 400);
+    run(METRIC_EXPONENTIAL_HISTOGRAM, "exponential_histogram_head", "count / 3", 400);
+    run(METRIC_SUMMARY, "summary_head", "json_extract(quantiles, '$[0][1]')", 400);
 }
 
 /* Fill segments with one series, so that every part of the look-up has something to do. */

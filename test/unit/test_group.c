@@ -230,7 +230,7 @@ static void those_that_wait_share_a_sync(void **state)
         assert_int_equal(jobs[i].w.result.stored, 1);
     }
     assert_int_equal(STATS_GET(points_stored) - stored_before, JOBS);
-    assert_int_equal(q("SELECT count(*) FROM number_point WHERE value = id - 1"), JOBS);
+    assert_int_equal(q("SELECT count(*) FROM number_head WHERE value = id - 1"), JOBS);
 }
 
 static void with_durability_normal_each_has_a_transaction_of_its_own(void **state)
@@ -242,7 +242,7 @@ static void with_durability_normal_each_has_a_transaction_of_its_own(void **stat
     start_and_queue();
     finish();
     assert_int_equal(STATS_GET(commits) - commits, JOBS);
-    assert_int_equal(q("SELECT count(*) FROM number_point"), JOBS);
+    assert_int_equal(q("SELECT count(*) FROM number_head"), JOBS);
 }
 
 static void one_that_fails_takes_no_other_with_it(void **state)
@@ -258,8 +258,8 @@ static void one_that_fails_takes_no_other_with_it(void **state)
         assert_int_equal(jobs[i].w.result.stored, i == 3 ? 0 : 1);
     }
     assert_non_null(strstr(jobs[3].w.err.msg, "forbidden"));
-    assert_int_equal(q("SELECT count(*) FROM number_point"), JOBS - 1);
-    assert_int_equal(q("SELECT count(*) FROM number_point WHERE value = 666"), 0);
+    assert_int_equal(q("SELECT count(*) FROM number_head"), JOBS - 1);
+    assert_int_equal(q("SELECT count(*) FROM number_head WHERE value = 666"), 0);
 }
 
 /* One after the other stores the point, repeats it and replaces it. */
@@ -278,8 +278,8 @@ static void resends_that_wait_together_are_recognised(void **state)
     assert_int_equal(jobs[JOBS - 1].w.result.replaced, 1);
     assert_int_equal(jobs[JOBS - 1].f->b.warnings[WARN_DUPLICATE_POINT], 1);
     assert_int_equal(jobs[1].f->b.warnings[WARN_DUPLICATE_POINT], 0);
-    assert_int_equal(q("SELECT count(*) FROM number_point"), 1);
-    assert_int_equal(q("SELECT value FROM number_point"), 5);
+    assert_int_equal(q("SELECT count(*) FROM number_head"), 1);
+    assert_int_equal(q("SELECT value FROM number_head"), 5);
 }
 
 static void a_sync_that_fails_is_no_answer(void **state)
@@ -292,13 +292,13 @@ static void a_sync_that_fails_is_no_answer(void **state)
         assert_int_equal(jobs[i].w.rc, OTL_EIO);
     assert_int_equal(STATS_GET(points_stored), stored_before);
     syncs_to_fail = 0;
-    assert_int_equal(q("SELECT count(*) FROM number_point"), 0);
+    assert_int_equal(q("SELECT count(*) FROM number_head"), 0);
     for (int i = 0; i < JOBS; i++)
         submit(i); /* as the senders do */
     finish();
     for (int i = 0; i < JOBS; i++)
         assert_int_equal(jobs[i].w.result.stored, 1);
-    assert_int_equal(q("SELECT count(*) FROM number_point"), JOBS);
+    assert_int_equal(q("SELECT count(*) FROM number_head"), JOBS);
 }
 
 /* The shared sync fails, those of the transactions after it do not. */
@@ -315,9 +315,9 @@ static void a_shared_sync_that_fails_is_made_good_by_each_alone(void **state)
             assert_int_equal(jobs[i].w.rc, OTL_EIO);
     }
     assert_int_equal(jobs[JOBS - 1].w.rc, OTL_OK);
-    assert_int_equal(q("SELECT count(*) FROM number_point"),
+    assert_int_equal(q("SELECT count(*) FROM number_head"),
                      STATS_GET(points_stored) - stored_before);
-    assert_int_equal(q("SELECT count(DISTINCT time) = count(*) FROM number_point"), 1);
+    assert_int_equal(q("SELECT count(DISTINCT time) = count(*) FROM number_head"), 1);
 }
 
 static void each_has_its_own_time_limit(void **state)
@@ -328,7 +328,7 @@ static void each_has_its_own_time_limit(void **state)
     finish();
     for (int i = 0; i < JOBS; i++)
         assert_int_equal(jobs[i].w.rc, i == 2 ? OTL_ELATE : OTL_OK);
-    assert_int_equal(q("SELECT count(*) FROM number_point"), JOBS - 1);
+    assert_int_equal(q("SELECT count(*) FROM number_head"), JOBS - 1);
 }
 
 static void a_probe_among_them_is_answered_too(void **state)
@@ -339,7 +339,7 @@ static void a_probe_among_them_is_answered_too(void **state)
     finish();
     for (int i = 0; i < JOBS; i++)
         assert_int_equal(jobs[i].w.rc, OTL_OK);
-    assert_int_equal(q("SELECT count(*) FROM number_point"), JOBS - 1);
+    assert_int_equal(q("SELECT count(*) FROM number_head"), JOBS - 1);
 }
 
 static void a_stop_finishes_the_waiting_ones(void **state)
@@ -351,7 +351,7 @@ static void a_stop_finishes_the_waiting_ones(void **state)
     assert_int_equal(handoff_drain(&h), JOBS);
     for (int i = 0; i < JOBS; i++)
         assert_int_equal(jobs[i].w.rc, OTL_OK);
-    assert_int_equal(q("SELECT count(*) FROM number_point"), JOBS);
+    assert_int_equal(q("SELECT count(*) FROM number_head"), JOBS);
 }
 
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)

@@ -48,7 +48,7 @@ static void put(int64_t time)
 
 static enum otl_err read_twice(struct read_job *job, struct db *db, struct otl_error *e)
 {
-    static const char SQL[] = "SELECT count(*) FROM number_point";
+    static const char SQL[] = "SELECT count(*) FROM number_head";
     struct job *j = (struct job *)job;
     enum otl_err rc = db_query_int(db, SQL, &j->first, e);
 
@@ -64,7 +64,7 @@ static enum otl_err read_twice(struct read_job *job, struct db *db, struct otl_e
 
 static enum otl_err read_once(struct read_job *job, struct db *db, struct otl_error *e)
 {
-    return db_query_int(db, "SELECT count(*) FROM number_point", &((struct job *)job)->first, e);
+    return db_query_int(db, "SELECT count(*) FROM number_head", &((struct job *)job)->first, e);
 }
 
 static enum otl_err try_to_write(struct read_job *job, struct db *db, struct otl_error *e)
@@ -77,7 +77,7 @@ static struct sqlite3_stmt *forgotten;
 
 static enum otl_err forget_a_statement(struct read_job *job, struct db *db, struct otl_error *e)
 {
-    enum otl_err rc = db_prepare(db, "SELECT id FROM number_point", &forgotten, e);
+    enum otl_err rc = db_prepare(db, "SELECT id FROM number_head", &forgotten, e);
 
     (void)job;
     if (rc == OTL_OK)
@@ -216,7 +216,7 @@ static void a_reader_cannot_write(void **state)
     drain(1);
     assert_int_equal(jobs[0].r.rc, OTL_EDB);
     assert_non_null(strstr(jobs[0].r.err.msg, "readonly"));
-    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_point"), 1);
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_head"), 1);
 }
 
 static void a_statement_left_open_does_not_keep_the_snapshot(void **state)

@@ -112,7 +112,7 @@ static void a_number_stands_for_looking_the_series_up(void **state)
     f[0]->b.series[0].number = number;
     put_all(1);
     assert_int_equal(q("SELECT count(*) FROM series"), 2);
-    assert_int_equal(q("SELECT s.attributes = '{\"k\":\"b\"}' FROM number_point p JOIN series s ON"
+    assert_int_equal(q("SELECT s.attributes = '{\"k\":\"b\"}' FROM number_head p JOIN series s ON"
                        " s.id = p.series_id WHERE p.value = 3"),
                      1);
 }
@@ -139,7 +139,7 @@ static void a_number_that_cannot_be_is_not_believed(void **state)
     assert_int_not_equal(f[0]->b.series[0].number, 0);
     assert_int_not_equal(f[0]->b.series[0].number, 1000000);
     assert_int_equal(q("SELECT count(*) FROM series"), 2);
-    assert_int_equal(q("SELECT count(*) FROM number_point p JOIN series s ON s.id = p.series_id"
+    assert_int_equal(q("SELECT count(*) FROM number_head p JOIN series s ON s.id = p.series_id"
                        " JOIN metric m ON m.id = s.metric_id WHERE m.name = 'g'"),
                      2);
 }
@@ -208,7 +208,7 @@ static void each_request_has_its_own_result_and_warnings(void **state)
     assert_int_equal(r[2].stored, 1);
     assert_int_equal(f[0]->b.warnings[WARN_NAME_CONFLICT], 0);
     assert_int_equal(f[2]->b.warnings[WARN_NAME_CONFLICT], 1);
-    assert_int_equal(q("SELECT count(*) FROM number_point"), 4);
+    assert_int_equal(q("SELECT count(*) FROM number_head"), 4);
     assert_int_equal(q("SELECT count(*) FROM series"), 3);
     /* Created by the transaction, so not to be learned, though the second request found it. */
     assert_int_equal(f[1]->b.series[0].number, 0);
@@ -233,8 +233,8 @@ static void a_resend_within_the_transaction_is_merged(void **state)
     assert_int_equal(r[2].stored, 0);
     assert_int_equal(f[1]->b.warnings[WARN_DUPLICATE_POINT], 0);
     assert_int_equal(f[2]->b.warnings[WARN_DUPLICATE_POINT], 1);
-    assert_int_equal(q("SELECT count(*) FROM number_point"), 3);
-    assert_int_equal(q("SELECT value FROM number_point WHERE time = 1700000000000000000"
+    assert_int_equal(q("SELECT count(*) FROM number_head"), 3);
+    assert_int_equal(q("SELECT value FROM number_head WHERE time = 1700000000000000000"
                        " AND series_id = 2"),
                      9);
 }
@@ -254,7 +254,7 @@ static void one_that_fails_takes_all_back_and_each_alone_works(void **state)
     assert_non_null(strstr(err.msg, "forbidden"));
     assert_int_equal(r[0].stored, 77);
     assert_int_equal(f[1]->b.warnings[WARN_DUPLICATE_POINT], 0);
-    assert_int_equal(q("SELECT count(*) FROM number_point"), 1);
+    assert_int_equal(q("SELECT count(*) FROM number_head"), 1);
     assert_int_equal(q("SELECT count(*) FROM series"), 1);
     assert_int_equal(store_series_count(s), 1);
 
@@ -262,7 +262,7 @@ static void one_that_fails_takes_all_back_and_each_alone_works(void **state)
     assert_int_equal(r[0].stored, 2);
     assert_int_equal(r[0].merged + r[0].replaced, 0);
     assert_int_equal(store_requests(s, requests + 1, 1, 1000, &err), OTL_EDB);
-    assert_int_equal(q("SELECT count(*) FROM number_point"), 3);
+    assert_int_equal(q("SELECT count(*) FROM number_head"), 3);
     put_all(1); /* all of it is known, after two rollbacks */
     assert_int_equal(r[0].merged, 2);
     assert_int_equal(r[0].stored, 0);
@@ -270,8 +270,8 @@ static void one_that_fails_takes_all_back_and_each_alone_works(void **state)
     put_all(2);
     assert_int_equal(r[1].replaced, 1);
     assert_int_equal(r[1].stored, 1);
-    assert_int_equal(q("SELECT count(*) FROM number_point"), 4);
-    assert_int_equal(q("SELECT max(id) FROM number_point"), 5); /* the replacing one is a new row */
+    assert_int_equal(q("SELECT count(*) FROM number_head"), 4);
+    assert_int_equal(q("SELECT max(id) FROM number_head"), 5); /* the replacing one is a new row */
 }
 
 static void requests_without_points_are_none(void **state)
@@ -305,7 +305,7 @@ static void ids_go_on_after_another_process_deleted_the_newest_rows(void **state
     put_all(1);
     assert_int_equal(r[0].stored, 6);
     assert_int_equal(q("SELECT group_concat(id) = '1,2,6,7,8,9,10' FROM number_head_0"), 1);
-    assert_int_equal(q("SELECT id FROM histogram_point"), 2);
+    assert_int_equal(q("SELECT id FROM histogram_head"), 2);
     put_all(1);
     assert_int_equal(r[0].merged, 6);
 }
@@ -363,7 +363,7 @@ static void series_ids_go_on_too(void **state)
                        " '1{\"k\":\"a\"}3{\"k\":\"c\"}4{\"k\":\"d\"}5{\"k\":\"e\"}' FROM series"),
                      1);
     assert_int_equal(q("SELECT group_concat(series_id || ':' || value) = '1:1,3:3,4:4,5:5'"
-                       " FROM number_point"),
+                       " FROM number_head"),
                      1);
 }
 
@@ -392,11 +392,11 @@ static void points_of_one_time_and_of_several_are_stored_alike(void **state)
         put_all(1);
         assert_int_equal(r[0].stored, 3);
     }
-    assert_int_equal(q("SELECT count(*) FROM number_point"), 15);
-    assert_int_equal(q("SELECT count(*) FROM number_point WHERE time = 1700000000000000050"), 1);
-    assert_int_equal(q("SELECT id FROM number_point WHERE start_time = 1699999999999999901"), 11);
-    assert_int_equal(q("SELECT id FROM number_point WHERE flags = 0"), 15);
-    assert_int_equal(q("SELECT count(*) FROM number_point WHERE start_time = 1699999999999999900"
+    assert_int_equal(q("SELECT count(*) FROM number_head"), 15);
+    assert_int_equal(q("SELECT count(*) FROM number_head WHERE time = 1700000000000000050"), 1);
+    assert_int_equal(q("SELECT id FROM number_head WHERE start_time = 1699999999999999901"), 11);
+    assert_int_equal(q("SELECT id FROM number_head WHERE flags = 0"), 15);
+    assert_int_equal(q("SELECT count(*) FROM number_head WHERE start_time = 1699999999999999900"
                        " AND flags = 1"),
                      13);
 }

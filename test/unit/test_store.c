@@ -106,7 +106,7 @@ static void what_is_the_same_gets_the_same_rows(void **state)
     assert_int_equal(q("SELECT count(*) FROM scope"), 1);
     assert_int_equal(q("SELECT count(*) FROM metric"), 1);
     assert_int_equal(q("SELECT count(*) FROM series"), 2);
-    assert_int_equal(q("SELECT count(*) FROM number_point"), 6);
+    assert_int_equal(q("SELECT count(*) FROM number_head"), 6);
     assert_int_equal(store_series_count(s), 2);
 }
 
@@ -235,16 +235,16 @@ static void numbers_come_through_the_file_exactly(void **state)
     for (int i = 0; i < 5; i++) {
         char sql[96], expect[32];
 
-        snprintf(sql, sizeof(sql), "SELECT value FROM number_point WHERE id = %d", i + 1);
+        snprintf(sql, sizeof(sql), "SELECT value FROM number_head WHERE id = %d", i + 1);
         snprintf(expect, sizeof(expect), "%lld", (long long)ints[i]);
         assert_text(sql, expect);
     }
-    assert_text("SELECT group_concat(typeof(value)) FROM number_point",
+    assert_text("SELECT group_concat(typeof(value)) FROM number_head",
                 "integer,integer,integer,integer,integer,real,real,real,real,blob,blob,null");
-    assert_int_equal(q("SELECT value > 1e308 FROM number_point WHERE id = 8"), 1);
-    assert_text("SELECT hex(value) FROM number_point WHERE id = 10", "7FF8000000000000");
-    assert_text("SELECT hex(value) FROM number_point WHERE id = 11", "FFF4DEADBEEF0001");
-    assert_int_equal(q("SELECT flags FROM number_point WHERE id = 12"), 0x80000001LL);
+    assert_int_equal(q("SELECT value > 1e308 FROM number_head WHERE id = 8"), 1);
+    assert_text("SELECT hex(value) FROM number_head WHERE id = 10", "7FF8000000000000");
+    assert_text("SELECT hex(value) FROM number_head WHERE id = 11", "FFF4DEADBEEF0001");
+    assert_int_equal(q("SELECT flags FROM number_head WHERE id = 12"), 0x80000001LL);
     /* And they are recognised for what they are; SQL itself cannot tell -0.0 from 0.0. */
     put();
     assert_int_equal(r.merged, 12);
@@ -281,12 +281,12 @@ static void histograms_keep_presence_bounds_and_counts(void **state)
     p->n_counts = 1;
     put();
     assert_text("SELECT group_concat(count || ':' || coalesce(bounds_id, '-') || ':' ||"
-                " coalesce(bucket_counts, '-'), ' ') FROM histogram_point",
+                " coalesce(bucket_counts, '-'), ' ') FROM histogram_head",
                 "15:1:[5,5,5] 18:1:[6,6,6] 0:2:[1,2,3,4,9223372036854775807] 0:-:- 27:3:[9]");
     assert_text("SELECT group_concat(bounds, ' ') FROM histogram_bounds",
                 "[1.0,2.0] [-9e999,-0.0,0.1,9e999] []");
     assert_text("SELECT group_concat(typeof(sum) || typeof(min) || typeof(max), ' ')"
-                " FROM histogram_point",
+                " FROM histogram_head",
                 "realnullnull realnullnull blobrealnull nullnullnull realnullnull");
     reopen_store(); /* the bounds are read back from their text */
     put();
@@ -307,13 +307,13 @@ static void exponential_histograms_tell_absent_from_empty_buckets(void **state)
     put();
     assert_text("SELECT count || '|' || scale || '|' || zero_count || '|' || zero_threshold || '|'"
                 " || positive_offset || positive_counts || '|' || negative_offset ||"
-                " negative_counts FROM exponential_histogram_point",
+                " negative_counts FROM exponential_histogram_head",
                 "12|-2|2|0.25|-7[4,4,4]|-2147483648[]");
     p->negative.present = false;
     put();
     assert_int_equal(r.replaced, 1);
     assert_int_equal(q("SELECT negative_offset IS NULL AND negative_counts IS NULL"
-                       " FROM exponential_histogram_point"),
+                       " FROM exponential_histogram_head"),
                      1);
 }
 
@@ -329,9 +329,9 @@ static void summaries_keep_quantiles_and_nan(void **state)
     p->quantiles = quantiles;
     p->n_quantiles = 4;
     put();
-    assert_text("SELECT count || sum || quantiles FROM summary_point",
+    assert_text("SELECT count || sum || quantiles FROM summary_head",
                 "410.25[[0.0,-9e999],[0.5,1.5],[0.9,\"NaN\"],[1.0,\"NaN:7ff8000000000abc\"]]");
-    assert_int_equal(q("SELECT json_valid(quantiles) FROM summary_point"), 1);
+    assert_int_equal(q("SELECT json_valid(quantiles) FROM summary_head"), 1);
 }
 
 static void exemplars_belong_to_their_point(void **state)
@@ -347,20 +347,20 @@ static void exemplars_belong_to_their_point(void **state)
     fx_exemplar(f, &fx_histogram(f, h, fx_attrs(f, NULL, NULL), T, 1)->p, 88);
     put();
     assert_int_equal(r.exemplars, 2);
-    assert_int_equal(q("SELECT e.value FROM exemplar e JOIN number_point p ON p.time = e.point_time"
+    assert_int_equal(q("SELECT e.value FROM exemplar_head e JOIN number_head p ON p.time = e.point_time"
                        " AND p.start_time = e.point_start_time AND p.series_id = e.series_id"
                        " WHERE p.value = 2"),
                      77);
-    assert_int_equal(q("SELECT e.value FROM exemplar e JOIN histogram_point p ON p.time ="
+    assert_int_equal(q("SELECT e.value FROM exemplar_head e JOIN histogram_head p ON p.time ="
                        " e.point_time AND p.start_time = e.point_start_time"
                        " AND p.series_id = e.series_id"),
                      88);
-    assert_text("SELECT hex(trace_id) || coalesce(span_id, '-') || attributes FROM exemplar"
+    assert_text("SELECT hex(trace_id) || coalesce(span_id, '-') || attributes FROM exemplar_head"
                 " WHERE value = 77",
                 "AB010000000000000000000000000000-{\"user\":\"u1\"}");
     put();
     assert_int_equal(r.exemplars, 0);
-    assert_int_equal(q("SELECT count(*) FROM exemplar"), 2);
+    assert_int_equal(q("SELECT count(*) FROM exemplar_head"), 2);
 
     /* A new value brings its own exemplars; those of the old one do not count any more. */
     p->value.u.i = 3;
@@ -368,14 +368,14 @@ static void exemplars_belong_to_their_point(void **state)
     put();
     assert_int_equal(r.replaced, 1);
     assert_int_equal(r.exemplars, 1);
-    assert_text("SELECT group_concat(value) FROM (SELECT value FROM exemplar ORDER BY value)",
+    assert_text("SELECT group_concat(value) FROM (SELECT value FROM exemplar_head ORDER BY value)",
                 "88,99");
     assert_text("SELECT group_concat(coalesce(value, '-')) FROM exemplar_head_0", "77,88,-,99");
     /* Nor do they when it has none. */
     p->value.u.i = 4;
     p->p.n_exemplars = 0;
     put();
-    assert_text("SELECT group_concat(value) FROM exemplar", "88");
+    assert_text("SELECT group_concat(value) FROM exemplar_head", "88");
 }
 
 /* ---- resends ---- */
@@ -395,9 +395,9 @@ static void one_of_each(int64_t time, int64_t v)
 
 static int64_t rows(void)
 {
-    return q("SELECT (SELECT count(*) FROM number_point) + (SELECT count(*) FROM histogram_point)"
-             " + (SELECT count(*) FROM exponential_histogram_point)"
-             " + (SELECT count(*) FROM summary_point)");
+    return q("SELECT (SELECT count(*) FROM number_head) + (SELECT count(*) FROM histogram_head)"
+             " + (SELECT count(*) FROM exponential_histogram_head)"
+             " + (SELECT count(*) FROM summary_head)");
 }
 
 static void a_resend_of_any_type_stores_nothing(void **state)
@@ -433,14 +433,14 @@ static void another_value_of_the_same_point_wins(void **state)
     assert_int_equal(f->b.warnings[WARN_DUPLICATE_POINT], 5);
     assert_int_equal(rows(), 10);
     /* The new rows are behind the old ones, and hide them. */
-    assert_text("SELECT group_concat(id || ':' || value) FROM (SELECT * FROM number_point ORDER BY"
+    assert_text("SELECT group_concat(id || ':' || value) FROM (SELECT * FROM number_head ORDER BY"
                 " id)",
                 "3:7,4:7.0,5:8,6:8.0");
     assert_int_equal(q("SELECT count(*) FROM number_head_0"), 6);
-    assert_text("SELECT bucket_counts FROM histogram_point WHERE id = 3", "[8,8,8]");
-    assert_text("SELECT positive_counts FROM exponential_histogram_point WHERE id = 3", "[8,8,8]");
-    assert_text("SELECT quantiles FROM summary_point WHERE id = 3", "[[0.5,8.0],[1.0,100.0]]");
-    assert_int_equal(q("SELECT count(*) FROM histogram_point WHERE id = 1"), 0);
+    assert_text("SELECT bucket_counts FROM histogram_head WHERE id = 3", "[8,8,8]");
+    assert_text("SELECT positive_counts FROM exponential_histogram_head WHERE id = 3", "[8,8,8]");
+    assert_text("SELECT quantiles FROM summary_head WHERE id = 3", "[[0.5,8.0],[1.0,100.0]]");
+    assert_int_equal(q("SELECT count(*) FROM histogram_head WHERE id = 1"), 0);
 }
 
 static void an_integer_and_an_equal_double_are_two_values(void **state)
@@ -491,15 +491,15 @@ static void within_one_request_the_later_point_wins(void **state)
     assert_int_equal(r.replaced, 1);
     assert_int_equal(r.exemplars, 1);
     assert_int_equal(f->b.warnings[WARN_DUPLICATE_POINT], 1);
-    assert_text("SELECT group_concat(value) FROM (SELECT * FROM number_point ORDER BY time DESC)",
+    assert_text("SELECT group_concat(value) FROM (SELECT * FROM number_head ORDER BY time DESC)",
                 "2,5");
-    assert_int_equal(q("SELECT value FROM exemplar"), 2);
+    assert_int_equal(q("SELECT value FROM exemplar_head"), 2);
     /* The same again: 1 replaces the stored 2, 1 is merged, 2 replaces 1. */
     put();
     assert_int_equal(r.stored, 0);
     assert_int_equal(r.merged, 2);
     assert_int_equal(r.replaced, 2);
-    assert_text("SELECT group_concat(value) FROM (SELECT * FROM number_point ORDER BY time DESC)",
+    assert_text("SELECT group_concat(value) FROM (SELECT * FROM number_head ORDER BY time DESC)",
                 "2,5");
 }
 
@@ -552,7 +552,7 @@ static void a_failure_leaves_neither_rows_nor_ids_behind(void **state)
     put();
     assert_int_equal(r.stored, 5);
     assert_int_equal(q("SELECT count(*) FROM points WHERE service_name = 'svc'"), 2);
-    assert_int_equal(q("SELECT max(id) FROM number_point"), 2); /* ids go on where they were */
+    assert_int_equal(q("SELECT max(id) FROM number_head"), 2); /* ids go on where they were */
     put();
     assert_int_equal(r.merged, 5);
 }
@@ -682,7 +682,7 @@ static void what_another_process_wrote_is_taken_in(void **state)
     put();
     assert_int_equal(r.stored, 1);
     assert_int_equal(q("SELECT count(*) FROM series"), 2);
-    assert_int_equal(q("SELECT max(id) FROM number_point"), 4);
+    assert_int_equal(q("SELECT max(id) FROM number_head"), 4);
 }
 
 /* ---- the file ---- */

@@ -190,7 +190,7 @@ static void a_job_that_came_back_well_is_committed(void **state)
         assert_int_equal(jobs[i].w.rc, OTL_OK);
         assert_int_equal(jobs[i].w.result.stored, 1);
         assert_int_equal(jobs[i].done, 1);
-        assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_point"), i + 1);
+        assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_head"), i + 1);
     }
     assert_int_equal(STATS_GET(points_stored) - stored, JOBS);
     assert_int_equal(STATS_GET(commits) - commits, JOBS);
@@ -205,7 +205,7 @@ static void jobs_are_done_in_the_order_of_arrival(void **state)
         submit(i);
     gate_set(false);
     drain(JOBS);
-    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_point WHERE value = id - 1"), JOBS);
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_head WHERE value = id - 1"), JOBS);
 }
 
 static void the_queue_refuses_what_passes_its_byte_limit(void **state)
@@ -283,7 +283,7 @@ static void a_job_that_waited_too_long_is_refused_and_not_stored(void **state)
     drain(2);
     assert_int_equal(jobs[1].w.rc, OTL_ELATE);
     assert_int_equal(otl_err_http(jobs[1].w.rc), 503);
-    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_point WHERE value = 1"), 0);
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_head WHERE value = 1"), 0);
 }
 
 static void what_fails_before_the_batch_fails_the_job(void **state)
@@ -295,7 +295,7 @@ static void what_fails_before_the_batch_fails_the_job(void **state)
     drain(1);
     assert_int_equal(jobs[0].w.rc, OTL_EFULL);
     assert_string_equal(jobs[0].w.err.msg, "state.db refused");
-    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_point"), 0);
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_head"), 0);
 }
 
 static void another_process_with_the_lock_fails_the_job_and_not_the_next(void **state)
@@ -383,7 +383,7 @@ static void stopping_refuses_new_jobs_and_finishes_the_waiting_ones(void **state
         snprintf(wal, sizeof(wal), "%s/telemetry.db-wal", dir);
         assert_true(stat(wal, &st) != 0 || st.st_size == 0);
     }
-    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_point"), JOBS);
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_head"), JOBS);
 }
 
 static int64_t wal_size(void)
@@ -437,7 +437,7 @@ static void the_log_comes_down_after_a_reader_left_without_new_traffic(void **st
     snprintf(path, sizeof(path), "%s/telemetry.db", dir);
     assert_int_equal(sqlite3_open_v2(path, &reader, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
     assert_int_equal(
-        sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM number_point", NULL, NULL, NULL),
+        sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM number_head", NULL, NULL, NULL),
         SQLITE_OK);
     for (int i = 1; i < 60; i++)
         store_many(i);
@@ -485,7 +485,7 @@ static enum otl_err run_task(void *arg, struct store *s, struct db *db, struct o
     (void)s;
     task.runs++;
     task.in_transaction = sqlite3_get_autocommit(db->sql) == 0;
-    rc = db_query_int(db, "SELECT count(*) FROM number_point", &n, e);
+    rc = db_query_int(db, "SELECT count(*) FROM number_head", &n, e);
     task.points_seen = (int)n;
     if (rc == OTL_OK)
         rc = db_exec(db, "CREATE TABLE task_ran(x)", e);
@@ -520,7 +520,7 @@ static void a_task_takes_its_turn_in_a_transaction_of_its_own(void **state)
     assert_int_equal(task.points_seen, 1);
     assert_int_equal(fx_query(dir, "SELECT count(*) FROM sqlite_schema WHERE name = 'task_ran'"),
                      1);
-    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_point"), 3);
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_head"), 3);
 }
 
 static void with_durability_full_a_task_is_not_grouped_with_requests(void **state)
@@ -540,7 +540,7 @@ static void with_durability_full_a_task_is_not_grouped_with_requests(void **stat
     for (int i = 0; i < 5; i++)
         assert_int_equal(jobs[i].w.rc, i == 2 ? OTL_EFULL : OTL_OK);
     assert_int_equal(task.points_seen, 2);
-    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_point"), 4);
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_head"), 4);
 }
 
 static void a_task_that_fails_leaves_nothing(void **state)

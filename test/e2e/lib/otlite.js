@@ -9,6 +9,8 @@ const path = require('node:path');
 
 const REPO = path.resolve(__dirname, '..', '..', '..');
 const BIN = path.resolve(process.env.OTLITE_BIN || path.join(REPO, 'build', 'otlite'));
+/* The extension with which other programs read the points. */
+const EXTENSION = path.join(path.dirname(BIN), 'otlite.so');
 const SAN = process.env.OTLITE_SAN || '';
 const SHARED = path.resolve(REPO, '..', 'shared');
 /* Sanitizers slow the daemon down; deadlines of the tests stretch with them. */
@@ -348,10 +350,13 @@ class Shell {
     }
 }
 
-/* Output of one sqlite3 command on a file, read-only: a reader that is not otlite. */
+/* Output of one sqlite3 command on a file, read-only: a reader that is not otlite, with the extension
+ * where the query needs it. */
 function sqlite3(file, query) {
+    const load = /_point\b|\bpoints\b/.test(query) ? ['-cmd', `.load ${EXTENSION}`] : [];
+
     return new Promise((resolve, reject) => {
-        execFile('sqlite3', ['-readonly', '-batch', file, query], { maxBuffer: 1 << 28 },
+        execFile('sqlite3', ['-readonly', '-batch', ...load, file, query], { maxBuffer: 1 << 28 },
             (error, stdout, stderr) => {
                 if (error)
                     reject(new Error(`sqlite3: ${stderr || error.message}`));
@@ -381,6 +386,6 @@ async function until(what, fn, ms = 10000 * SLOW) {
 }
 
 module.exports = {
-    BIN, REPO, SAN, SHARED, SLOW, Otlite, Shell, cleanEnv, cli, cliOk, sleep, sql, sqlite3, tail,
+    BIN, EXTENSION, REPO, SAN, SHARED, SLOW, Otlite, Shell, cleanEnv, cli, cliOk, sleep, sql, sqlite3, tail,
     tempDir, until,
 };
