@@ -694,7 +694,8 @@ static void a_full_half_is_closed_and_a_head_that_stays_full_refuses(void **stat
     assert_int_equal(epoch_of(KIND_NUMBER, "open"), 3);
     assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_head_0"), 1);
     assert_int_equal(fx_query(dir, "SELECT min(id) FROM number_head_0"), 1);
-    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_point"), 4001);
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_head"), 4001);
+    assert_int_equal(fx_query(dir, "SELECT count(*) FROM number_point"), 5001);
 }
 
 static void bytes_and_age_close_a_half_too(void **state)
