@@ -298,6 +298,43 @@ static int64_t bytes_on_disk(void)
     return sum;
 }
 
+static int drops;
+
+static enum otl_err one_drop(const char *point, struct otl_error *e)
+{
+    return strcmp(point, "retention.drop") == 0 && drops++ > 0
+               ? otl_fail(e, OTL_EIO, "one is enough")
+               : OTL_OK;
+}
+
+/* Or a value that was replaced would be seen again. */
+static void of_a_day_the_part_that_others_replace_goes_first(void **state)
+{
+    int64_t ids[3];
+
+    (void)state;
+    mf_open(&f);
+    for (int i = 0; i < 3; i++) {
+        struct series_points p;
+
+        series_points_init(&p, KIND_NUMBER);
+        /* Each begins before the one that it replaces a part of. */
+        assert_true(series_points_add_number(&p, TODAY * PART_DAY_NS - 10 - i, 0, 0, VALUE_INT, i));
+        assert_true(series_points_add_number(&p, TODAY * PART_DAY_NS - 1, 0, 0, VALUE_INT, i));
+        ids[i] = mf_add_part(&f, KIND_NUMBER, 0, TODAY - 1, &p, 1);
+        series_points_fini(&p);
+    }
+    for (int i = 0; i < 2; i++) {
+        drops = 0;
+        fault_hook = one_drop;
+        f.m->opts.retention.max_bytes = 1; /* all is too much */
+        assert_int_equal(retain_by_bytes(f.m, &err), OTL_EIO);
+        fault_hook = NULL;
+        assert_int_equal(q("SELECT min(id) FROM part WHERE live = 1"), ids[i + 1]);
+        assert_int_equal(q("SELECT count(*) FROM part WHERE live = 1"), 2 - i);
+    }
+}
+
 static void the_oldest_goes_when_there_is_too_much(void **state)
 {
     const int64_t limit = 16 << 20;
@@ -365,6 +402,7 @@ int main(void)
         CASE(rules_for_projects_match_by_name),
         CASE(series_without_points_are_deleted_and_come_again_as_new_ones),
         CASE(what_was_not_deleted_after_all_is_still_known),
+        CASE(of_a_day_the_part_that_others_replace_goes_first),
         CASE(the_oldest_goes_when_there_is_too_much),
     };
 

@@ -631,17 +631,13 @@ static int64_t bytes_on_disk(void)
     return sum;
 }
 
-static void no_request_makes_the_files_larger_than_the_limit(void **state)
+/* Requests until one is refused, with the files within the limit after each; gives how many were
+ * not. */
+static int fill_to(int64_t limit)
 {
-    const int64_t limit = 8 << 20;
     struct fx *f = jobs[0].f;
     int stored = 0;
 
-    (void)state;
-    opts.max_bytes = limit;
-    opts.max_queue_bytes = 1 << 20;
-    opts.store.checkpoint_pages = 100;
-    start();
     for (int64_t at = 0;; at++) {
         fx_reset(f);
         for (int i = 0; i < 4000; i++)
@@ -658,9 +654,47 @@ static void no_request_makes_the_files_larger_than_the_limit(void **state)
     assert_int_equal(jobs[0].w.rc, OTL_EFULL);
     assert_int_equal(otl_err_http(jobs[0].w.rc), 503);
     assert_non_null(strstr(jobs[0].w.err.msg, "retention.max_bytes"));
+    return stored;
+}
+
+static void no_request_makes_the_files_larger_than_the_limit(void **state)
+{
+    const int64_t limit = 8 << 20;
+
+    (void)state;
+    opts.max_bytes = limit;
+    opts.max_queue_bytes = 1 << 20;
+    opts.store.checkpoint_pages = 100;
+    start();
     /* Not at once: half of it, at least, is used. */
-    assert_true(stored > 2);
+    assert_true(fill_to(limit) > 2);
     assert_true(bytes_on_disk() > limit / 2);
+}
+
+/* It would grow and grow: nothing of it can be moved into the file. */
+static void nor_does_a_log_that_a_reader_holds(void **state)
+{
+    const int64_t limit = 32 << 20;
+    char path[4200];
+    sqlite3 *other;
+
+    (void)state;
+    opts.max_bytes = limit;
+    opts.max_queue_bytes = 1 << 20;
+    opts.store.checkpoint_pages = 100;
+    start();
+    snprintf(path, sizeof(path), "%s/telemetry.db", dir);
+    assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN; SELECT count(*) FROM series", NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_true(fill_to(limit) > 2);
+    assert_int_equal(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(other);
+    /* Much is left of the limit: it was the log's share that was used up. */
+    assert_true(bytes_on_disk() < limit / 4);
+    submit(0); /* the one that was refused */
+    drain(1);
+    assert_int_equal(jobs[0].w.rc, OTL_OK);
 }
 
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -687,6 +721,7 @@ int main(void)
         CASE(a_task_takes_no_room_and_there_is_one),
         CASE(a_task_does_not_wait_for_another_process),
         CASE(no_request_makes_the_files_larger_than_the_limit),
+        CASE(nor_does_a_log_that_a_reader_holds),
     };
 
     return cmocka_run_group_tests_name("writer", tests, NULL, NULL);
