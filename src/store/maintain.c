@@ -28,6 +28,7 @@ enum {
     PAUSE_MS = 2,   /* after a task, so that the writer's thread is not kept busy by them */
     LOCKED_MS = 50, /* between tries while another process has the lock */
     LOCKED_TRIES = 100,
+    FULL_ROUNDS = 25,    /* five seconds of them */
     FAILED_MS = 5000,    /* after an error */
     BETWEEN_MS = 100,    /* between looks for closed halves in the middle of something else */
     RETAIN_MS = 60000,   /* between runs of retention by age */
@@ -148,6 +149,21 @@ void maintain_end(struct maintainer *m)
         return;
 }
 
+/* Where the file may not grow, the next try finds twice as much room. */
+static enum otl_err seal_with_room(struct maintainer *m, struct otl_error *err)
+{
+    int64_t max = m->opts.retention.max_bytes;
+    enum otl_err rc = seal_closed(m, err);
+
+    if (rc == OTL_EFULL && max > 0) {
+        m->short_of = m->short_of == 0 ? max / 16 : m->short_of < max / 2 ? 2 * m->short_of : max;
+        m->budget_ns = 0; /* at once */
+    } else if (rc == OTL_OK) {
+        m->short_of = 0;
+    }
+    return rc;
+}
+
 enum otl_err maintain_between(struct maintainer *m, struct otl_error *err)
 {
     int64_t now = clock_mono_ns();
@@ -155,7 +171,7 @@ enum otl_err maintain_between(struct maintainer *m, struct otl_error *err)
     if (m->making_room || now - m->looked_ns < BETWEEN_MS * NS_PER_MS)
         return OTL_OK;
     m->looked_ns = now;
-    return seal_closed(m, err);
+    return seal_with_room(m, err);
 }
 
 /* ---- parts that are damaged ---- */
@@ -200,21 +216,6 @@ static bool due(int64_t *last_ns, int64_t period_ms)
     return true;
 }
 
-/* Where the file may not grow, the next try finds twice as much room. */
-static enum otl_err seal_with_room(struct maintainer *m, struct otl_error *err)
-{
-    int64_t max = m->opts.retention.max_bytes;
-    enum otl_err rc = seal_closed(m, err);
-
-    if (rc == OTL_EFULL && max > 0) {
-        m->short_of = m->short_of == 0 ? max / 16 : m->short_of < max / 2 ? 2 * m->short_of : max;
-        m->budget_ns = 0; /* at once */
-    } else if (rc == OTL_OK) {
-        m->short_of = 0;
-    }
-    return rc;
-}
-
 /* One round of everything; *more: there is something left to do. */
 static enum otl_err work(struct maintainer *m, bool *more, struct otl_error *err)
 {
@@ -245,10 +246,11 @@ static void log_failure(struct maintainer *m, const struct otl_error *err)
 
     if (err->code == OTL_ESTOPPING)
         return;
-    /* Within retention.max_bytes that is no fault: more is dropped, and if there is nothing left to
-     * drop, that is logged there. */
-    if (err->code == OTL_EFULL && m->short_of > 0) {
-        LOG(LOG_DEBUG, "maintain", "no room to seal yet", LOG_S("error", err->msg));
+    /* Within retention.max_bytes it happens: more is dropped, or a reader lets go of the log.
+     * Unless it goes on. */
+    m->full_rounds = err->code == OTL_EFULL ? m->full_rounds + 1 : 0;
+    if (m->opts.retention.max_bytes > 0 && m->full_rounds > 0 && m->full_rounds < FULL_ROUNDS) {
+        LOG(LOG_DEBUG, "maintain", "no room yet", LOG_S("error", err->msg));
         return;
     }
     STATS_ADD(maintenance_failures, 1);
@@ -283,6 +285,8 @@ static void *maintain_main(void *arg)
         (void)pthread_mutex_unlock(&m->work);
         if (rc != OTL_OK)
             log_failure(m, &err);
+        else
+            m->full_rounds = 0;
         if (rc != OTL_OK)
             rest(m, err.code == OTL_EFULL ? BUDGET_MS : FAILED_MS); /* dropping makes room */
         else if (!more)

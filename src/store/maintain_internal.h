@@ -83,6 +83,7 @@ struct maintainer {
     /* With max_bytes: what sealing had too little room by, as far as it is known; dropping leaves
      * so much more. */
     int64_t short_of;
+    int full_rounds;   /* one after the other that ended for lack of room */
     bool making_room;  /* maintain_between does nothing */
     bool hurry;        /* maintain_compact: no pauses */
     int64_t looked_ns; /* when closed halves were looked for last */
