@@ -46,8 +46,8 @@ static const char *const fetch_columns[HEAD_KINDS] = {
     [KIND_NUMBER] = "time, start_time, flags, value",
     [KIND_HISTOGRAM] = "time, start_time, flags, count, sum, min, max, bounds_id, bucket_counts",
     [KIND_EXPONENTIAL] =
-        "time, start_time, flags, count, sum, min, max, scale, zero_count,"
-        " zero_threshold, positive_offset, positive_counts, negative_offset, negative_counts",
+        ("time, start_time, flags, count, sum, min, max, scale, zero_count,"
+         " zero_threshold, positive_offset, positive_counts, negative_offset, negative_counts"),
     [KIND_SUMMARY] = "time, start_time, flags, count, sum, quantiles",
     [KIND_EXEMPLAR] = "point_time, point_start_time, time, value, trace_id, span_id, identity",
 };

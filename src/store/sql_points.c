@@ -232,7 +232,7 @@ static enum otl_err read_batch(struct point_cursor *c, struct otl_error *err)
         if (n > c->batch)
             n = c->batch;
         if (n == 1) {
-            rc = read_points(c->read, c->kind, c->series.ids[c->next_series], c->from, c->to,
+            rc = read_points(c->read, (int)c->kind, c->series.ids[c->next_series], c->from, c->to,
                              &c->points, err);
             if (rc == OTL_OK && c->points.n > 0) {
                 size_t read = c->points.n;
@@ -246,7 +246,7 @@ static enum otl_err read_batch(struct point_cursor *c, struct otl_error *err)
                 c->runs[c->n_runs++] = (struct run){c->series.ids[c->next_series], read};
             }
         } else {
-            rc = read_scan(c->read, c->kind, c->series.ids + c->next_series, n, c->from, c->to,
+            rc = read_scan(c->read, (int)c->kind, c->series.ids + c->next_series, n, c->from, c->to,
                            add_run, c, err);
         }
         c->next_series += n;
