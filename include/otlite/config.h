@@ -100,6 +100,12 @@
       "Checkpoint when the WAL holds this many pages of 4 KiB")                                    \
     X(BOOL, sqlite_secure_delete, "sqlite.secure_delete", "false", "", "",                         \
       "Overwrite deleted rows with zeros")                                                         \
+    X(INT, head_max_rows, "head.max_rows", "524288", "1000", "16777216",                           \
+      "Newest points of a kind that are kept as plain rows before they are sealed into compressed "  \
+      "parts; up to four times as many while sealing is behind, 503 beyond")                       \
+    X(SIZE, head_max_bytes, "head.max_bytes", "64M", "1M", "16G", "The same in bytes, about")      \
+    X(DURATION, head_max_age, "head.max_age", "2h", "1s", "7d",                                    \
+      "And in time since the first of them came")                                                  \
     X(DURATION, retention_max_age, "retention.max_age", "0s", "0s", "36500d",                      \
       "Points older than this are dropped, by the day; 0s keeps them for ever")                    \
     X(LIST, retention_rules, "retention.rules", "", "", "",                                        \

@@ -79,6 +79,9 @@ void cli_store_opts(const struct config *c, struct store_opts *o)
         .busy_timeout_ms = c->sqlite_busy_timeout,
         .checkpoint_pages = c->sqlite_checkpoint_pages,
         .secure_delete = c->sqlite_secure_delete,
+        .head_max_rows = c->head_max_rows,
+        .head_max_bytes = c->head_max_bytes,
+        .head_max_age_ms = c->head_max_age,
     };
     /* With a limit of bytes: the log stays well within its share of it, and the head is only so
      * much of it that dropping sealed points makes a difference. */
@@ -87,9 +90,11 @@ void cli_store_opts(const struct config *c, struct store_opts *o)
 
         if (o->checkpoint_pages > pages)
             o->checkpoint_pages = pages;
-        o->head_max_bytes = c->retention_max_bytes / HEAD_SHARE;
+        if (o->head_max_bytes > c->retention_max_bytes / HEAD_SHARE)
+            o->head_max_bytes = c->retention_max_bytes / HEAD_SHARE;
         /* Of these it also says how much is taken while sealing is behind (HEAD_FULL_FACTOR). */
-        o->head_max_rows = o->head_max_bytes / ROW_BYTES;
+        if (o->head_max_rows > o->head_max_bytes / ROW_BYTES)
+            o->head_max_rows = o->head_max_bytes / ROW_BYTES;
     }
 }
 
