@@ -100,7 +100,7 @@
       "Checkpoint when the WAL holds this many pages of 4 KiB")                                    \
     X(BOOL, sqlite_secure_delete, "sqlite.secure_delete", "false", "", "",                         \
       "Overwrite deleted rows with zeros")                                                         \
-    X(INT, head_max_rows, "head.max_rows", "524288", "1000", "16777216",                           \
+    X(INT, head_max_rows, "head.max_rows", "262144", "1000", "16777216",                           \
       "Newest points of a kind that are kept as plain rows before they are sealed into compressed "  \
       "parts; up to four times as many while sealing is behind, 503 beyond")                       \
     X(SIZE, head_max_bytes, "head.max_bytes", "64M", "1M", "16G", "The same in bytes, about")      \

@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "maintain_internal.h"
@@ -35,7 +33,8 @@ enum {
     FORGET_MS = 3600000, /* between looks for series without points */
     BUDGET_MS = 200,     /* between looks at the bytes */
     CACHE_BYTES = 8 << 20,
-    NICE = 10
+    /* Merging rests as long as it worked since the last rest, but so long at most. */
+    REST_MS = 100
 };
 
 fault_fn *fault_hook;
@@ -166,8 +165,12 @@ static enum otl_err seal_with_room(struct maintainer *m, struct otl_error *err)
 
 enum otl_err maintain_between(struct maintainer *m, struct otl_error *err)
 {
-    int64_t now = clock_mono_ns();
+    int64_t now = clock_mono_ns(), worked = now - m->rested_ns;
 
+    if (!m->hurry && !m->making_room) {
+        rest(m, worked < REST_MS * NS_PER_MS ? worked / NS_PER_MS : REST_MS);
+        now = m->rested_ns = clock_mono_ns();
+    }
     if (m->making_room || now - m->looked_ns < BETWEEN_MS * NS_PER_MS)
         return OTL_OK;
     m->looked_ns = now;
@@ -260,13 +263,13 @@ static void log_failure(struct maintainer *m, const struct otl_error *err)
             LOG_I("failures_not_logged", held));
 }
 
-/* Below what serves requests, but above nothing: on a machine that is busy for hours the head has
- * to be sealed all the same. */
+/* Never woken at the cost of what serves requests, but with its share of the time: on a machine
+ * that is busy for hours the head has to be sealed all the same, and at the rate at which it is
+ * filled. What can wait rests in between (maintain_between). */
 static void lower_priority(void)
 {
     const struct sched_param param = {.sched_priority = 0};
 
-    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);
     (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &param);
 }
 

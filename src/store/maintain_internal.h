@@ -85,6 +85,7 @@ struct maintainer {
     int64_t short_of;
     int full_rounds;   /* one after the other that ended for lack of room */
     bool making_room;  /* maintain_between does nothing */
+    int64_t rested_ns; /* until when maintain_between rested last */
     bool hurry;        /* maintain_compact: no pauses */
     int64_t looked_ns; /* when closed halves were looked for last */
     struct series_facts facts;
@@ -124,8 +125,8 @@ enum otl_err maintain_check(struct maintainer *m, struct otl_error *err) OTL_MUS
  * for some seconds; every other error is the task's. */
 enum otl_err maintain_task(struct maintainer *m, store_task_fn *task, void *arg,
                            struct otl_error *err) OTL_MUSTCHECK;
-/* Between two tasks of something long: seal what waits for it meanwhile. Not inside a transaction
- * of m->db. */
+/* Between two tasks of something long that can wait: rest as long as it worked, and seal what waits
+ * for that meanwhile. Not inside a transaction of m->db. */
 enum otl_err maintain_between(struct maintainer *m, struct otl_error *err) OTL_MUSTCHECK;
 enum otl_err maintain_begin(struct maintainer *m, struct otl_error *err) OTL_MUSTCHECK;
 void maintain_end(struct maintainer *m);
