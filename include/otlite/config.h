@@ -88,6 +88,8 @@
       "Most bytes of an answer to POST /api/v1/sql, likewise")                                     \
     X(SIZE, query_max_memory, "query.max_memory", "256M", "1M", "1T",                              \
       "Memory that a query over HTTP may take; it ends beyond")                                    \
+    X(SIZE, query_cache_size, "query.cache_size", "128M", "1M", "1T",                              \
+      "Memory for sealed points that were read, of all queries together")                          \
     X(ENUM, sqlite_durability, "sqlite.durability", "normal", "normal|full", "",                   \
       "normal: an answered request survives any crash of the process; full: also a power cut")     \
     X(SIZE, sqlite_cache_size, "sqlite.cache_size", "512M", "1M", "1T",                            \

@@ -42,6 +42,7 @@ struct daemon {
     struct writer *writer;
     struct maintain_opts maintain; /* with the rules that the maintainer borrows */
     struct maintainer *maintainer;
+    struct read_shared *shared; /* of all readers: mirror of the head, cache, index of labels */
     struct reader_pool *readers;
     struct http_server *http;
     struct ingest *ingest;
@@ -132,7 +133,8 @@ static enum otl_err start_storage(struct daemon *d, struct otl_error *err)
     }
     if (rc != OTL_OK)
         return rc;
-    return reader_pool_start(&w.store, READ_QUEUE, NULL, &d->readers, err);
+    rc = read_shared_new(writer_mirror(d->writer), (size_t)c->query_cache_size, &d->shared, err);
+    return rc == OTL_OK ? reader_pool_start(&w.store, READ_QUEUE, d->shared, &d->readers, err) : rc;
 }
 
 /* Without a token nobody could be kept out, so only this machine is served then, unless the
@@ -386,6 +388,7 @@ static void daemon_stop(struct daemon *d)
     /* The writer last: as the last connection it takes the -wal and -shm files away. */
     if (d->readers != NULL)
         reader_pool_stop(d->readers);
+    read_shared_free(d->shared);
     if (d->maintainer != NULL)
         maintainer_stop(d->maintainer);
     maintainer_free(d->maintainer);

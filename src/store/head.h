@@ -62,7 +62,7 @@ uint32_t mirror_half_newest(const struct mirror_half *m, int64_t series_id);
 
 /* The mirror of all kinds; made by the store, shared with readers. Thread-safe. */
 struct head_mirror;
-struct head_mirror *head_mirror_new(void);    /* NULL: no memory */
+struct head_mirror *head_mirror_new(void); /* NULL: no memory */
 /* One more owner, who calls head_mirror_free too; the last call frees, when nobody holds a half. */
 struct head_mirror *head_mirror_ref(struct head_mirror *m);
 void head_mirror_free(struct head_mirror *m); /* takes NULL */
@@ -92,6 +92,11 @@ struct head_reader;
 /* mirror may be NULL (another process): everything is then read from the tables. */
 enum otl_err head_reader_open(struct db *db, struct head_mirror *mirror, struct head_reader **out,
                               struct otl_error *err) OTL_MUSTCHECK;
+/* For a reader without a mirror, before its first view: keep one of its own from view to view,
+ * brought up to each as it is opened. Rows of an epoch never change, so only new ones are read.
+ * Then few series cost only their own rows here too, for 40 bytes a row. OTL_ENOMEM: it goes on
+ * without. */
+enum otl_err head_reader_keep(struct head_reader *r, struct otl_error *err) OTL_MUSTCHECK;
 void head_reader_close(struct head_reader *r);
 /* Inside a read transaction. The view holds references until head_view_close. */
 enum otl_err head_view_open(struct head_reader *r, enum series_kind kind, struct head_view *out,

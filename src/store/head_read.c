@@ -24,6 +24,8 @@ enum {
      * chains where at most one series in so many is wanted, or no more than FEW. */
     CHAIN_SHARE = 8,
     FEW = 8,
+    /* Rows of a half that a mirror of the reader's own holds at most: 160 MiB. */
+    KEEP_ROWS = 1 << 22,
     SORT_BITS = 16
 };
 
@@ -36,7 +38,9 @@ struct head_reader {
     struct head_mirror *mirror;
     struct sqlite3_stmt *states;
     struct head_statements_of tables[HEAD_KINDS][HEAD_HALVES];
-    struct series_points points, merged; /* scratch of head_read */
+    struct series_points points, merged;               /* scratch of head_read */
+    bool keeps;                                        /* mirror is its own */
+    struct mirror_half *kept[HEAD_KINDS][HEAD_HALVES]; /* borrowed from it; NULL: none */
 };
 
 /* ---- a connection's statements ---- */
@@ -96,10 +100,21 @@ enum otl_err head_reader_open(struct db *db, struct head_mirror *mirror, struct 
     return rc;
 }
 
+enum otl_err head_reader_keep(struct head_reader *r, struct otl_error *err)
+{
+    r->mirror = head_mirror_new();
+    if (r->mirror == NULL)
+        return otl_fail(err, OTL_ENOMEM, "read the head: no memory");
+    r->keeps = true;
+    return OTL_OK;
+}
+
 void head_reader_close(struct head_reader *r)
 {
     if (r == NULL)
         return;
+    if (r->keeps)
+        head_mirror_free(r->mirror);
     (void)sqlite3_finalize(r->states);
     for (int k = 0; k < HEAD_KINDS; k++) {
         for (int h = 0; h < HEAD_HALVES; h++) {
@@ -130,6 +145,40 @@ static enum otl_err last_id(struct head_reader *r, int kind, int half, int64_t *
     return rc;
 }
 
+/* Rows that the reader's own mirror lacks of a half, up to max_id. What it cannot hold is read from
+ * the table each time. */
+static enum otl_err extend_kept(struct head_reader *r, enum series_kind kind,
+                                const struct head_view_half *h, struct otl_error *err)
+{
+    struct sqlite3_stmt *st = r->tables[kind][h->half].tail;
+    struct mirror_half *m = r->kept[kind][h->half];
+    enum otl_err rc = OTL_OK;
+    int step;
+
+    if (m == NULL || m->epoch != h->epoch)
+        m = r->kept[kind][h->half] = head_mirror_begin(r->mirror, kind, h->half, h->epoch);
+    if (m == NULL || m->ended || m->staged >= h->max_id || m->staged >= KEEP_ROWS)
+        return OTL_OK;
+    step = sqlite3_bind_int64(st, 1, m->staged);
+    if (step == SQLITE_OK)
+        step = sqlite3_bind_int64(st, 2, h->max_id < KEEP_ROWS ? h->max_id : KEEP_ROWS);
+    if (step != SQLITE_OK)
+        return db_fail(r->db, step, "read the head", err);
+    while ((step = sqlite3_step(st)) == SQLITE_ROW) {
+        struct mirror_row *row = mirror_half_stage(m, sqlite3_column_int64(st, SCAN_ID));
+
+        if (row == NULL)
+            break;
+        head_scan_row(st, kind, row);
+    }
+    if (step != SQLITE_ROW && step != SQLITE_DONE)
+        rc = db_fail(r->db, step, "read the head", err);
+    (void)sqlite3_reset(st);
+    /* What was read is right, whatever ended it. */
+    mirror_half_publish(m);
+    return rc;
+}
+
 static enum otl_err add_half(struct head_reader *r, struct head_view *v, int half, int64_t epoch,
                              struct otl_error *err)
 {
@@ -140,6 +189,10 @@ static enum otl_err add_half(struct head_reader *r, struct head_view *v, int hal
     if (rc == OTL_OK)
         rc = last_id(r, (int)v->kind, half, &h->max_id, err);
     if (rc != OTL_OK || h->max_id <= 0)
+        return rc;
+    if (r->keeps)
+        rc = extend_kept(r, v->kind, h, err);
+    if (rc != OTL_OK)
         return rc;
     if (r->mirror != NULL)
         h->mirror = head_mirror_get(r->mirror, v->kind, half, epoch);

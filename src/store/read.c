@@ -61,6 +61,8 @@ enum otl_err read_session_open(struct read_shared *s, struct db *db, struct read
     session->shared = s;
     session->db = db;
     rc = head_reader_open(db, s->mirror, &session->head, err);
+    if (rc == OTL_OK && s->mirror == NULL)
+        rc = head_reader_keep(session->head, err);
     if (rc == OTL_OK)
         rc = part_reader_open(db, s->parts, &session->parts, err);
     if (rc != OTL_OK) {

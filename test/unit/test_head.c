@@ -437,6 +437,50 @@ static void print_model(struct buf *b, const struct model *m, enum series_kind k
     }
 }
 
+/* A reader of another process that keeps a mirror from one transaction to the next. */
+static struct {
+    struct db db;
+    struct head_reader *reader;
+} keeper;
+
+static void check_keeper(void)
+{
+    static const enum series_kind read[] = {KIND_NUMBER, KIND_HISTOGRAM, KIND_EXEMPLAR};
+    struct store_opts o = fx_opts(dir);
+
+    if (keeper.reader == NULL) {
+        ok(store_open_reader(&keeper.db, &o, &err));
+        ok(head_reader_open(&keeper.db, NULL, &keeper.reader, &err));
+        ok(head_reader_keep(keeper.reader, &err));
+    }
+    ok(db_exec(&keeper.db, "BEGIN", &err));
+    for (size_t k = 0; k < sizeof(read) / sizeof(read[0]); k++) {
+        int64_t series = 1 + rnd(2 * SERIES);
+        bool all = rnd(2) == 0;
+        struct buf is = {0}, want = {0};
+        struct head_view v;
+
+        ok(head_view_open(keeper.reader, read[k], &v, &err));
+        for (int i = 0; i < v.n; i++) /* it holds all of them, which is why it is quick */
+            assert_int_equal(v.halves[i].mirrored, v.halves[i].max_id);
+        ok(head_read(keeper.reader, &v, all ? NULL : &series, 1, 0, INT64_MAX, print_points, &is,
+                     &err));
+        head_view_close(&v);
+        print_model(&want, &now, read[k], all ? NULL : &series, 1, 0, INT64_MAX);
+        assert_string_equal(buf_cstr(&is), buf_cstr(&want));
+        buf_fini(&is);
+        buf_fini(&want);
+    }
+    ok(db_exec(&keeper.db, "COMMIT", &err));
+}
+
+static void close_keeper(void)
+{
+    head_reader_close(keeper.reader);
+    db_close(&keeper.db);
+    keeper.reader = NULL;
+}
+
 static void check(struct snapshot *p)
 {
     static const enum series_kind read[] = {KIND_NUMBER, KIND_HISTOGRAM, KIND_EXEMPLAR};
@@ -526,6 +570,7 @@ static void readers_agree_with_the_model(void **state)
             end_snapshot(at);
         } else if (at->open) {
             check(at);
+            check_keeper();
         } else {
             begin_snapshot(at);
         }
@@ -535,6 +580,7 @@ static void readers_agree_with_the_model(void **state)
             check(&snapshots[i]);
         end_snapshot(&snapshots[i]);
     }
+    close_keeper();
     /* All of it took place. */
     assert_true(epoch_of(KIND_NUMBER, "open") > 5 && epoch_of(KIND_EXEMPLAR, "open") > 5);
 }

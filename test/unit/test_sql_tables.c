@@ -318,6 +318,29 @@ static void a_join_goes_from_series_to_points(void **state)
                         ask("SELECT count(*) FROM temp.plain_number WHERE time >= 1010000000000"));
 }
 
+/* Instructions of SQLite's machine in the statements behind the tables. */
+static int64_t inner_steps(void)
+{
+    int64_t n = 0;
+
+    for (sqlite3_stmt *st = NULL; (st = sqlite3_next_stmt(db.sql, st)) != NULL;)
+        n += sqlite3_stmt_status(st, SQLITE_STMTSTATUS_VM_STEP, 0);
+    return n;
+}
+
+static void new_rows_are_read_from_the_file_once(void **state)
+{
+    int64_t before, rows = atoi(ask("SELECT count(*) FROM temp.plain_number"));
+
+    (void)state;
+    (void)ask("SELECT count(*) FROM points");
+    before = inner_steps();
+    /* A search for each series; were the head read for each, this would be some hundred times more.
+     */
+    assert_string_not_equal(ask("SELECT count(*) FROM points"), "0");
+    assert_true(inner_steps() - before < 2 * rows);
+}
+
 static void series_match_is_what_the_catalogue_says(void **state)
 {
     static const char catalogue[] =
@@ -411,6 +434,7 @@ int main(void)
         cmocka_unit_test(conditions_give_what_they_give_on_plain_rows),
         cmocka_unit_test(rows_come_in_the_order_of_series_and_time),
         cmocka_unit_test(a_join_goes_from_series_to_points),
+        cmocka_unit_test(new_rows_are_read_from_the_file_once),
         cmocka_unit_test(series_match_is_what_the_catalogue_says),
         cmocka_unit_test(limits_end_a_statement_and_tell_why),
         cmocka_unit_test(tables_cannot_be_changed),
