@@ -322,12 +322,29 @@ static enum otl_err empty(void *arg, struct store *store, struct db *db, struct 
     return rc == OTL_OK ? fault_point("seal.empty.commit", err) : rc;
 }
 
+typedef enum otl_err halves_fn(struct db *db, struct head_half_state *out, int *n,
+                               struct otl_error *err);
+
+/* In one snapshot: a half that is sealed and empty in one, and open with rows in the next, would
+ * look like one to be emptied. */
+static enum otl_err list_halves(struct maintainer *m, halves_fn *list, struct head_half_state *out,
+                                int *n, struct otl_error *err)
+{
+    enum otl_err rc = db_exec(&m->db, "BEGIN", err);
+
+    if (rc != OTL_OK)
+        return rc;
+    rc = list(&m->db, out, n, err);
+    maintain_end(m);
+    return rc;
+}
+
 /* Sealed halves, also those of a process that ended before it came to this. */
 static enum otl_err empty_sealed(struct maintainer *m, struct otl_error *err)
 {
     struct head_half_state halves[HEAD_KINDS * HEAD_HALVES];
     int n = 0;
-    enum otl_err rc = head_sealed_halves(&m->db, halves, &n, err);
+    enum otl_err rc = list_halves(m, head_sealed_halves, halves, &n, err);
 
     for (int i = 0; i < n && rc == OTL_OK; i++) {
         struct emptying e = {.half = halves[i]};
@@ -348,7 +365,7 @@ enum otl_err seal_closed(struct maintainer *m, struct otl_error *err)
     enum otl_err rc = empty_sealed(m, err);
 
     if (rc == OTL_OK)
-        rc = head_closed_halves(&m->db, halves, &n, err);
+        rc = list_halves(m, head_closed_halves, halves, &n, err);
     for (int i = 0; i < n && rc == OTL_OK; i++) {
         rc = seal_half(m, &halves[i], err);
         if (rc == OTL_OK)
