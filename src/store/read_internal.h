@@ -76,7 +76,8 @@ enum otl_err ids_of_refs(struct read *r, const struct part_refs *refs, struct se
 
 /* Calls visit for every series that is in ids or has points of the head in the range, ascending. */
 struct series_walk {
-    struct series_list ids;
+    const int64_t *ids; /* ascending */
+    size_t n;
     /* place: in ids, or SIZE_MAX. head: NULL when it has none. */
     enum otl_err (*visit)(void *arg, int64_t series_id, size_t place,
                           const struct series_points *head, struct otl_error *err);

@@ -1,8 +1,8 @@
 /* scan.c -- the points of series: chunks and head put together.
  *
- * Most chunks of a series lie one after the other, and what the head has comes after them all. Those
- * are appended as they are. Only chunks whose times meet, or meet points of the head, are merged:
- * equal end times count as meeting. */
+ * Most chunks of a series lie one after the other, and what the head has comes after them all.
+ * Those are appended as they are. Only chunks whose times meet, or meet points of the head, are
+ * merged: equal end times count as meeting. */
 #include <stdlib.h>
 
 #include "read_internal.h"
@@ -311,13 +311,13 @@ static enum otl_err on_head_series(void *arg, int64_t series_id, const struct se
     struct series_walk *w = arg;
     enum otl_err rc = OTL_OK;
 
-    while (w->at < w->ids.n && w->ids.ids[w->at] < series_id && rc == OTL_OK) {
-        rc = w->visit(w->arg, w->ids.ids[w->at], w->at, NULL, err);
+    while (w->at < w->n && w->ids[w->at] < series_id && rc == OTL_OK) {
+        rc = w->visit(w->arg, w->ids[w->at], w->at, NULL, err);
         w->at++;
     }
     if (rc != OTL_OK)
         return rc;
-    if (w->at < w->ids.n && w->ids.ids[w->at] == series_id) {
+    if (w->at < w->n && w->ids[w->at] == series_id) {
         w->at++;
         return w->visit(w->arg, series_id, w->at - 1, p, err);
     }
@@ -334,8 +334,8 @@ enum otl_err walk_series(struct series_walk *w, struct read *r, enum series_kind
     w->at = 0;
     if (rc == OTL_OK)
         rc = head_read(r->session->head, view, series, n, from, to, on_head_series, w, err);
-    while (rc == OTL_OK && w->at < w->ids.n) {
-        rc = w->visit(w->arg, w->ids.ids[w->at], w->at, NULL, err);
+    while (rc == OTL_OK && w->at < w->n) {
+        rc = w->visit(w->arg, w->ids[w->at], w->at, NULL, err);
         w->at++;
     }
     return rc;
@@ -347,9 +347,9 @@ struct scan {
     struct read *r;
     enum series_kind kind;
     int64_t from, to;
-    struct series_walk walk;
-    size_t round_series; /* of walk.ids in a round */
-    size_t round;        /* whose refs are at hand */
+    struct series_list ids; /* that have chunks in the range */
+    size_t round_series;    /* of ids in a round */
+    size_t round;           /* whose refs are at hand */
     struct part_refs refs;
     size_t at; /* in refs */
     struct gather gather;
@@ -361,12 +361,12 @@ struct scan {
 
 static enum otl_err begin_round(struct scan *s, size_t round, struct otl_error *err)
 {
-    size_t first = round * s->round_series, n = s->walk.ids.n - first;
+    size_t first = round * s->round_series, n = s->ids.n - first;
 
     part_refs_release(s->r->session->parts, &s->refs);
     s->round = round;
     s->at = 0;
-    return part_find(s->r->session->parts, s->kind, 0, s->walk.ids.ids + first,
+    return part_find(s->r->session->parts, s->kind, 0, s->ids.ids + first,
                      n < s->round_series ? n : s->round_series, s->from, s->to, &s->refs, err);
 }
 
@@ -403,6 +403,7 @@ enum otl_err read_scan(struct read *r, int kind, const int64_t *series, size_t n
 {
     struct scan s = {
         .r = r, .kind = (enum series_kind)kind, .from = from, .to = to, .emit = emit, .arg = arg};
+    struct series_walk walk = {.visit = scan_series, .arg = &s};
     size_t bytes = 0;
     enum otl_err rc = read_check(r, err);
 
@@ -411,25 +412,23 @@ enum otl_err read_scan(struct read *r, int kind, const int64_t *series, size_t n
     if (!kind_is_valid(kind) || kind > (int)KIND_EXEMPLAR)
         return otl_fail(err, OTL_EINTERNAL, "scan points: kind %d", kind);
     series_points_init(&s.out, s.kind);
-    s.walk.visit = scan_series;
-    s.walk.arg = &s;
     rc = part_find(r->session->parts, s.kind, 0, series, n, from, to, &s.refs, err);
     if (rc == OTL_OK)
-        rc = ids_of_refs(r, &s.refs, &s.walk.ids, err);
+        rc = ids_of_refs(r, &s.refs, &s.ids, err);
+    walk.ids = s.ids.ids;
+    walk.n = s.ids.n;
     for (size_t i = 0; rc == OTL_OK && i < s.refs.n_blocks; i++)
         bytes += part_block_directory(s.refs.blocks[i])->block_bytes;
-    s.round_series = s.walk.ids.n / (bytes / SCAN_ROUND_BYTES + 1) + 1;
-    if (s.round_series < s.walk.ids.n)
+    s.round_series = s.ids.n / (bytes / SCAN_ROUND_BYTES + 1) + 1;
+    if (s.round_series < s.ids.n)
         s.round = SIZE_MAX; /* none of them is at hand */
     if (rc == OTL_OK)
-        rc = walk_series(&s.walk, r, s.kind, series, n, from, to, err);
-    (void)!read_charge(r,
-                       -(int64_t)(read_points_bytes(&s.out) +
-                                  s.walk.ids.cap * sizeof(*s.walk.ids.ids)),
+        rc = walk_series(&walk, r, s.kind, series, n, from, to, err);
+    (void)!read_charge(r, -(int64_t)(read_points_bytes(&s.out) + s.ids.cap * sizeof(*s.ids.ids)),
                        NULL);
     gather_fini(&s.gather, r);
     series_points_fini(&s.out);
     part_refs_release(r->session->parts, &s.refs);
-    series_list_fini(&s.walk.ids);
+    series_list_fini(&s.ids);
     return rc;
 }
