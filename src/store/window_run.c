@@ -6,6 +6,7 @@
  * gives the same sums to the last bit; when the second thread is busy with another query, this one
  * does both halves. What cannot be decoded is tried again the long way, which reports damage. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "read_helper.h"
 #include "rollup.h"
@@ -332,50 +333,80 @@ static enum otl_err run_again(struct windows *w, struct window_item *item, struc
 
 /* ---- all ---- */
 
-/* The items to decode in the order of their blocks, chunks before rollups; NULL in *out: none. */
-static enum otl_err sort_items(struct windows *w, struct window_item ***out, size_t *n,
+static size_t item_place(const struct windows *w, const struct window_item *item)
+{
+    return item->type == ITEM_CHUNK ? w->raw.refs[item->ref].place
+                                    : w->raw.n_blocks + w->rollup.refs[item->ref].place;
+}
+
+/* Stable: from to to, by key[i] of from[i], which are below n_keys. at: room for n_keys + 1. */
+static void sort_by_key(struct window_item *const *from, struct window_item **to, size_t n,
+                        const size_t *key, size_t n_keys, size_t *at)
+{
+    memset(at, 0, (n_keys + 1) * sizeof(*at));
+    for (size_t i = 0; i < n; i++)
+        at[key[i] + 1]++;
+    for (size_t k = 1; k <= n_keys; k++)
+        at[k] += at[k - 1];
+    for (size_t i = 0; i < n; i++)
+        to[at[key[i]]++] = from[i];
+}
+
+/* Which chunk of its series in its block each item is, from 0. In a block the first chunks of all
+ * series mostly share their times, and so do the second ones. */
+static void rank_items(const struct windows *w, struct window_item *const *items, size_t n,
+                       size_t *rank)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool goes_on = i > 0 && items[i]->series == items[i - 1]->series &&
+                       item_place(w, items[i]) == item_place(w, items[i - 1]);
+
+        rank[i] = goes_on && rank[i - 1] + 1 < BLOCK_MAX_CHUNKS ? rank[i - 1] + 1 : 0;
+    }
+}
+
+/* The items to decode by block, chunks before rollups, and by rank; NULL in *out: there are none.
+ */
+static enum otl_err sort_items(struct windows *w, struct window_item ***out, size_t *n_out,
                                uint64_t *weight, struct otl_error *err)
 {
-    size_t blocks = w->raw.n_blocks + w->rollup.n_blocks, *at;
-    struct window_item **items;
+    size_t blocks = w->raw.n_blocks + w->rollup.n_blocks, n = 0, *key, *at;
+    struct window_item **items, **by_rank;
 
-    *n = 0;
+    *n_out = 0;
     *weight = 0;
     *out = NULL;
-    for (size_t i = 0; i < w->n_items; i++) {
-        if (w->items[i].type == ITEM_DONE)
-            continue;
-        (*n)++;
-        *weight += item_weight(w, &w->items[i]);
-    }
-    if (*n == 0)
+    for (size_t i = 0; i < w->n_items; i++)
+        n += w->items[i].type != ITEM_DONE;
+    if (n == 0)
         return OTL_OK;
-    at = calloc(blocks + 1, sizeof(*at));
-    items = malloc(*n * sizeof(struct window_item *));
-    if (at == NULL || items == NULL) {
-        free(at);
+    key = malloc(n * sizeof(*key));
+    at = malloc((blocks + BLOCK_MAX_CHUNKS + 1) * sizeof(*at));
+    items = malloc(n * sizeof(struct window_item *));
+    by_rank = malloc(n * sizeof(struct window_item *));
+    if (key == NULL || at == NULL || items == NULL || by_rank == NULL) {
         free(items);
-        return otl_fail(err, OTL_ENOMEM, "windows: no memory");
-    }
-    for (int pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < w->n_items; i++) {
-            struct window_item *item = &w->items[i];
-            size_t block;
-
-            if (item->type == ITEM_DONE)
+        items = NULL;
+    } else {
+        for (size_t i = 0, k = 0; i < w->n_items; i++) {
+            if (w->items[i].type == ITEM_DONE)
                 continue;
-            block = item->type == ITEM_CHUNK ? w->raw.refs[item->ref].place
-                                             : w->raw.n_blocks + w->rollup.refs[item->ref].place;
-            if (pass == 0)
-                at[block + 1]++;
-            else
-                items[at[block]++] = item;
+            items[k++] = &w->items[i];
+            *weight += item_weight(w, &w->items[i]);
         }
-        for (size_t b = 1; pass == 0 && b <= blocks; b++)
-            at[b] += at[b - 1];
+        rank_items(w, items, n, key);
+        sort_by_key(items, by_rank, n, key, BLOCK_MAX_CHUNKS, at);
+        for (size_t i = 0; i < n; i++)
+            key[i] = item_place(w, by_rank[i]);
+        sort_by_key(by_rank, items, n, key, blocks, at);
     }
+    free(key);
     free(at);
+    free(by_rank);
+    if (items == NULL)
+        return otl_fail(err, OTL_ENOMEM, "windows: no memory");
     *out = items;
+    *n_out = n;
     return OTL_OK;
 }
 
