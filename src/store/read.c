@@ -10,7 +10,7 @@
 
 /* Steps of SQLite's machine between two looks at deadline and cancellation: some tens of
  * microseconds. */
-enum { PROGRESS_STEPS = 4000 };
+enum { PROGRESS_STEPS = 4000, ROUND_BYTES = 64 << 20 };
 
 /* ---- shared ---- */
 
@@ -23,6 +23,7 @@ enum otl_err read_shared_new(struct head_mirror *mirror, size_t cache_bytes,
     if (s == NULL)
         return otl_fail(err, OTL_ENOMEM, "readers: no memory");
     s->mirror = mirror;
+    s->round_bytes = ROUND_BYTES;
     s->parts = part_cache_new(cache_bytes);
     if (s->parts == NULL)
         rc = otl_fail(err, OTL_ENOMEM, "readers: no memory");
@@ -164,10 +165,11 @@ enum otl_err read_charge(struct read *r, int64_t n, struct otl_error *err)
     }
     if (r->limits.max_bytes != 0 &&
         (r->used_bytes > r->limits.max_bytes || (size_t)n > r->limits.max_bytes - r->used_bytes))
-        return otl_fail(err, OTL_ETOOBIG,
-                        "the query needs more than the %zu bytes of memory that it may use; ask for "
-                        "a shorter range, fewer series or longer steps, or raise query.max_memory",
-                        r->limits.max_bytes);
+        return otl_fail(
+            err, OTL_ETOOBIG,
+            "the query needs more than the %zu bytes of memory that it may use; ask for "
+            "a shorter range, fewer series or longer steps, or raise query.max_memory",
+            r->limits.max_bytes);
     r->used_bytes += (size_t)n;
     return OTL_OK;
 }

@@ -19,6 +19,9 @@ struct read_shared {
     struct part_cache *parts;
     struct label_index *labels;
     struct read_helper *helper;
+    /* Large queries go by rounds of series, so that the blocks of the whole file are never held at
+     * once: about so many bytes of them. Tests make it smaller. */
+    size_t round_bytes;
 };
 
 struct read_session {

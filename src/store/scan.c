@@ -7,9 +7,6 @@
 
 #include "read_internal.h"
 
-/* Block bytes that one round of a scan holds on to. */
-enum { SCAN_ROUND_BYTES = 32 << 20 };
-
 static enum otl_err no_memory(struct otl_error *err)
 {
     return otl_fail(err, OTL_ENOMEM, "read points: no memory");
@@ -341,8 +338,7 @@ enum otl_err walk_series(struct series_walk *w, struct read *r, enum series_kind
     return rc;
 }
 
-/* The series of the parts are taken in rounds, so that the blocks of the whole file are never all
- * held at once. */
+/* The series of the parts are taken in rounds (read_internal.h). */
 struct scan {
     struct read *r;
     enum series_kind kind;
@@ -419,7 +415,7 @@ enum otl_err read_scan(struct read *r, int kind, const int64_t *series, size_t n
     walk.n = s.ids.n;
     for (size_t i = 0; rc == OTL_OK && i < s.refs.n_blocks; i++)
         bytes += part_block_directory(s.refs.blocks[i])->block_bytes;
-    s.round_series = s.ids.n / (bytes / SCAN_ROUND_BYTES + 1) + 1;
+    s.round_series = s.ids.n / (bytes / r->session->shared->round_bytes + 1) + 1;
     if (s.round_series < s.ids.n)
         s.round = SIZE_MAX; /* none of them is at hand */
     if (rc == OTL_OK)

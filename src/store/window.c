@@ -5,9 +5,6 @@
 #include "rollup.h"
 #include "window_internal.h"
 
-/* Block bytes of the chunks of one round. */
-enum { ROUND_BYTES = 64 << 20 };
-
 static enum otl_err no_memory(struct otl_error *err)
 {
     return otl_fail(err, OTL_ENOMEM, "windows: no memory");
@@ -272,7 +269,7 @@ static enum otl_err run_rounds(struct windows *w, struct otl_error *err)
     rc = find_refs(w, 0, n, err);
     if (rc != OTL_OK)
         return rc;
-    a_round = n / (block_bytes(&w->raw) / ROUND_BYTES + 1) + 1;
+    a_round = n / (block_bytes(&w->raw) / w->r->session->shared->round_bytes + 1) + 1;
     if (a_round >= n)
         return run_round(w, 0, n, err);
     for (size_t at = 0; at < n && rc == OTL_OK; at += a_round) {

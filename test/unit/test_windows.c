@@ -20,6 +20,7 @@
 #include "otlite/stats.h"
 #include "parts_fixture.h"
 #include "random.h"
+#include "store/read_internal.h"
 #include "store/rollup.h"
 #include "store_fixture.h"
 
@@ -195,6 +196,8 @@ static void open_session(void)
 
     ok(store_open_reader(&db, &o, &err));
     ok(read_shared_new(random_below(2) == 0 ? store_mirror(s) : NULL, 64 << 20, &shared, &err));
+    if (random_below(2) == 0)
+        shared->round_bytes = 1 + random_below(5000);
     ok(read_session_open(shared, &db, &session, &err));
 }
 
@@ -795,6 +798,7 @@ static void two_threads_give_the_same(void **state)
     (void)state;
     make_plain(9, 140000, DAY0, SECOND / 10, 2048, false);
     open_session();
+    shared->round_bytes = 64 << 20; /* all in one round, or it would be too little for two */
     ask_and_check(&q, &cost, "1.26 million points");
     assert_true(cost.chunks_decoded > 600);
     a = ask(&q, NULL);
