@@ -166,8 +166,13 @@ struct window_cost {
     int resolution; /* of the rollups used; 0: raw */
 };
 /* windows: n_groups * ceil((to - from) / step), group by group; *out is malloced and charged to the
- * budget. A chunk that lies in one window is answered by its summary, rollups are used where windows are
- * made of whole ones. cost may be NULL. */
+ * budget (their sizes; read_charge gives it back). cost may be NULL.
+ * A chunk that lies in one window is answered by its summary. Rollups are used where every window
+ * begins at a multiple of 1 h or 5 min (with one window: for the whole ones in it). Of days whose raw
+ * points retention took they are all there is: NaN is not counted, first and last skip it, windows
+ * that are shorter or begin elsewhere have nothing, and so has what is left of the last window behind
+ * its last whole rollup. What is damaged is left out.
+ * Sums are of doubles, in an order that depends on how points lie in chunks, not on time alone. */
 enum otl_err read_windows(struct read *r, const struct window_query *q, struct window **out,
                           struct window_cost *cost, struct otl_error *err) OTL_MUSTCHECK;
 

@@ -22,7 +22,10 @@ struct read_job {
      * reset or finalise every statement it used. */
     enum otl_err (*work)(struct read_job *job, struct db *db, struct otl_error *err);
     struct sql_tables *sql; /* set for work: the virtual tables of the connection */
-    enum otl_err rc;        /* result of work, or why it did not run */
+    /* Set for work: of the connection, for read_begin without a transaction of its own; NULL in a
+     * pool without read_shared. Every read must have ended when work returns. */
+    struct read_session *session;
+    enum otl_err rc; /* result of work, or why it did not run */
     struct otl_error err;
 };
 

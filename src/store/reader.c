@@ -11,6 +11,7 @@ struct reader {
     struct reader_pool *pool;
     struct db db; /* this thread's */
     struct sql_tables *sql;
+    struct read_session *session; /* NULL: no read_shared */
     pthread_t thread;
     bool has_thread;
 };
@@ -38,12 +39,14 @@ static void reset_statements(struct db *db)
     }
 }
 
-static void run_job(struct db *db, struct sql_tables *sql, struct read_job *job)
+static void run_job(struct reader *r, struct read_job *job)
 {
+    struct db *db = &r->db;
     enum otl_err rc;
 
     job->err = (struct otl_error){0};
-    job->sql = sql;
+    job->sql = r->sql;
+    job->session = r->session;
     rc = db_exec(db, "BEGIN", &job->err);
     if (rc == OTL_OK) {
         rc = job->work(job, db, &job->err);
@@ -81,7 +84,7 @@ static void *reader_main(void *arg)
     struct read_job *job;
 
     while ((job = take_job(r->pool)) != NULL)
-        run_job(&r->db, r->sql, job);
+        run_job(r, job);
     return NULL;
 }
 
@@ -120,6 +123,8 @@ static enum otl_err start_one(struct reader *r, struct reader_pool *p, const str
         rc = db_exec(&r->db, "PRAGMA temp_store = FILE", err);
     if (rc == OTL_OK)
         rc = sql_register(&r->db, shared, &r->sql, err);
+    if (rc == OTL_OK && shared != NULL)
+        rc = read_session_open(shared, &r->db, &r->session, err);
     if (rc != OTL_OK)
         return rc;
     r->pool = p;
@@ -172,6 +177,8 @@ void reader_pool_stop(struct reader_pool *p)
         if (r->has_thread)
             (void)pthread_join(r->thread, NULL);
         r->has_thread = false;
+        read_session_close(r->session);
+        r->session = NULL;
         db_close(&r->db);
     }
 }

@@ -33,6 +33,7 @@ static char *dir;
 static struct store *s;
 static struct fx *f;
 static struct reader_pool *pool;
+static struct read_shared *shared;
 static struct handoff h;
 static struct job jobs[JOBS];
 static struct otl_error err;
@@ -65,6 +66,28 @@ static enum otl_err read_twice(struct read_job *job, struct db *db, struct otl_e
 static enum otl_err read_once(struct read_job *job, struct db *db, struct otl_error *e)
 {
     return db_query_int(db, "SELECT count(*) FROM number_head", &((struct job *)job)->first, e);
+}
+
+/* By the session: the time of the last point, in the job's snapshot. */
+static enum otl_err read_by_session(struct read_job *job, struct db *db, struct otl_error *e)
+{
+    static const int64_t series[] = {1};
+    struct window_query q = {.series = series, .n = 1, .n_groups = 1, .from = 0, .to = INT64_MAX};
+    struct window *w;
+    struct read *r;
+    enum otl_err rc = read_begin(job->session, NULL, false, &r, e);
+
+    (void)db;
+    if (rc != OTL_OK)
+        return rc;
+    rc = read_windows(r, &q, &w, NULL, e);
+    if (rc == OTL_OK) {
+        ((struct job *)job)->first = (int64_t)w->count;
+        ((struct job *)job)->second = w->last_time;
+        free(w);
+    }
+    read_end(r);
+    return rc;
 }
 
 static enum otl_err try_to_write(struct read_job *job, struct db *db, struct otl_error *e)
@@ -114,7 +137,8 @@ static int setup(void **state)
     gate.inside = 0;
     assert_int_equal(store_new(&o, &s, &err), OTL_OK);
     assert_int_equal(handoff_init(&h, &err), OTL_OK);
-    if (reader_pool_start(&o, MAX_QUEUE, NULL, &pool, &err) != OTL_OK)
+    assert_int_equal(read_shared_new(store_mirror(s), 1 << 20, &shared, &err), OTL_OK);
+    if (reader_pool_start(&o, MAX_QUEUE, shared, &pool, &err) != OTL_OK)
         fail_msg("%s", err.msg);
     for (int i = 0; i < JOBS; i++)
         jobs[i] = (struct job){.r = {.reply_to = &h, .done.run = job_done, .work = read_twice},
@@ -133,6 +157,7 @@ static int teardown(void **state)
     pthread_mutex_unlock(&gate.mu);
     reader_pool_stop(pool);
     reader_pool_free(pool);
+    read_shared_free(shared);
     (void)handoff_drain(&h);
     handoff_fini(&h);
     store_free(s);
@@ -208,6 +233,25 @@ static void four_jobs_run_at_once_and_the_queue_is_bounded(void **state)
     assert_int_equal(jobs[9].done, 0);
 }
 
+static void a_job_reads_by_the_session_of_its_thread(void **state)
+{
+    (void)state;
+    put(2000);
+    for (int i = 0; i < 2 * READER_POOL_SIZE; i += READER_POOL_SIZE) {
+        for (int k = i; k < i + READER_POOL_SIZE; k++) {
+            jobs[k].r.work = read_by_session;
+            submit(k);
+        }
+        drain(READER_POOL_SIZE);
+        for (int k = i; k < i + READER_POOL_SIZE; k++) {
+            assert_int_equal(jobs[k].r.rc, OTL_OK);
+            assert_int_equal(jobs[k].first, i == 0 ? 2 : 3);
+            assert_int_equal(jobs[k].second, i == 0 ? 2000 : 3000);
+        }
+        put(3000);
+    }
+}
+
 static void a_reader_cannot_write(void **state)
 {
     (void)state;
@@ -269,6 +313,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(a_job_sees_one_snapshot_and_the_next_job_the_newest),
         CASE(four_jobs_run_at_once_and_the_queue_is_bounded),
+        CASE(a_job_reads_by_the_session_of_its_thread),
         CASE(a_reader_cannot_write),
         CASE(a_statement_left_open_does_not_keep_the_snapshot),
         CASE(stopping_finishes_what_is_queued_and_refuses_the_rest),
