@@ -6,6 +6,7 @@
 #   make test SAN=address,undefined | SAN=thread
 #   make bench      measure what docs/performance.md shows, and put it there: ten minutes
 #   make bench-full the same with the references' published times: hours
+#   make torture   storage against a naive model, 10,000 random sequences: ten minutes
 #   make fuzz       feed each decoder mutated requests for FUZZ_SECONDS (needs clang)
 #   make install PREFIX=/usr/local DESTDIR=
 
@@ -65,7 +66,7 @@ UNIT_BIN  := $(UNIT_SRC:test/unit/%.c=$(B)/test/%)
 BENCH_SRC := $(sort $(wildcard bench/*.c))
 BENCH_OBJ := $(BENCH_SRC:%.c=$(B)/%.o)
 
-.PHONY: all run test unit bench bench-full bench-bin install clean deps-build deps-test format \
+.PHONY: all run test unit torture bench bench-full bench-bin install clean deps-build deps-test format \
 	lint-deps docs container-test fuzz fuzz-bin
 .DELETE_ON_ERROR:
 
@@ -128,6 +129,12 @@ $(B)/test/%: test/unit/%.c $(wildcard test/lib/*.c test/lib/*.h) $(LIB)
 		$(LIB) $(LDFLAGS) $(LIBS) -lcmocka -ljansson
 
 unit: $(UNIT_BIN)
+
+# Random sequences of inserts, seals, merges, retention and restarts against a naive model.
+TORTURE_SEQUENCES ?= 10000
+torture: deps-build deps-test
+	@$(MAKE) $(JOBS) --no-print-directory $(B)/test/test_storage_model
+	OTLITE_MODEL_SEQUENCES=$(TORTURE_SEQUENCES) $(B)/test/test_storage_model
 
 bench-bin: $(B)/otlite-bench
 

@@ -1,6 +1,7 @@
-/* export.c -- otlite export: everything stored, as OTLP JSON lines or CSV. */
+/* export.c -- otlite export: what is stored, as OTLP JSON lines, CSV or OpenMetrics text. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -10,9 +11,10 @@
 #include <unistd.h>
 
 #include "otlite/cli.h"
+#include "otlite/clock.h"
 #include "otlite/export.h"
 
-#include "cli/open_reader.h"
+#include "cli/open_read.h"
 #include "cli/options.h"
 
 /* A size that any receiver takes in one request. */
@@ -113,71 +115,152 @@ static enum otl_err find_project(struct db *db, bool have_state, const char *nam
     return rc;
 }
 
-static enum otl_err export_to(const struct config *config, const char *project, bool csv,
-                              const char *output, struct otl_error *err)
-{
-    struct sink sink = {0};
-    struct db db;
-    bool have_state;
-    int64_t project_id;
-    enum otl_err rc = cli_open_reader(config, &db, &have_state, err);
+struct request {
+    const char *format, *project, *match, *from, *to, *output;
+};
 
-    if (rc == OTL_OK)
-        rc = find_project(&db, have_state, project, &project_id, err);
+static void show_progress(void *arg, size_t done, size_t all)
+{
+    int64_t *next = arg, now = clock_mono_ns();
+
+    if (now < *next && done < all)
+        return;
+    *next = now + NS_PER_S / 4;
+    if (done < all)
+        fprintf(stderr, "%3d %%  %zu of %zu series\r", (int)(100.0 * (double)done / (double)all),
+                done, all);
+    else
+        fprintf(stderr, "%-50s\r", "");
+}
+
+static enum otl_err write_format(struct cli_read *r, const struct request *q,
+                                 const struct export_opts *o, FILE *out, struct otl_error *err)
+{
+    struct export_losses lost;
+    enum otl_err rc;
+
+    if (strcmp(q->format, "csv") == 0)
+        return export_csv(r->read, &r->db, o, out, err);
+    if (strcmp(q->format, "otlp-json") == 0)
+        return export_otlp_json(r->read, &r->db, o, out, err);
+    rc = export_openmetrics(r->read, &r->db, o, out, &lost, err);
+    if (rc == OTL_OK && (lost.series > 0 || lost.points > 0))
+        fprintf(stderr,
+                "otlite export: left out what OpenMetrics cannot hold: %" PRIu64
+                " series whose name has another type already, %" PRIu64
+                " points without a value or total\n",
+                lost.series, lost.points);
+    return rc;
+}
+
+static enum otl_err export_to(const struct config *config, const struct request *q,
+                              const struct export_opts *opts, struct otl_error *err)
+{
+    struct export_opts o = *opts;
+    struct sink sink = {0};
+    struct cli_read r = {0};
+    enum otl_err rc = cli_read_open(config, &r, err);
+
+    if (rc != OTL_OK)
+        return rc;
+    rc = find_project(&r.db, r.have_state, q->project, &o.project_id, err);
     if (rc == OTL_OK) {
-        rc = sink_open(&sink, output, err);
-        if (rc == OTL_OK && csv)
-            rc = export_csv(&db, project_id, sink.file, err);
-        else if (rc == OTL_OK)
-            rc = export_otlp_json(&db, project_id, POINTS_PER_LINE, sink.file, err);
+        rc = sink_open(&sink, q->output, err);
+        if (rc == OTL_OK)
+            rc = write_format(&r, q, &o, sink.file, err);
         rc = sink_close(&sink, rc, err);
     }
-    db_close(&db);
+    cli_read_close(&r);
     return rc;
+}
+
+/* The flags that have a form of their own. EX_OK, or an exit status already explained. */
+static int parse_request(const struct request *q, struct export_opts *o, struct matcher **matchers,
+                         void **memory)
+{
+    struct otl_error err = {0};
+    int64_t now = clock_wall_ns();
+
+    if (strcmp(q->format, "csv") != 0 && strcmp(q->format, "otlp-json") != 0 &&
+        strcmp(q->format, "openmetrics") != 0)
+        return cli_usage_error("export",
+                               "--format %.40s is not known; it is otlp-json, csv or openmetrics",
+                               q->format);
+    if (q->from != NULL && !time_parse(q->from, now, &o->from))
+        return cli_usage_error("export",
+                               "--from %.60s is no time; write 2026-12-01T08:00:00Z, seconds "
+                               "since 1970, or how far back: 90m",
+                               q->from);
+    if (q->to != NULL && !time_parse(q->to, now, &o->to))
+        return cli_usage_error("export",
+                               "--to %.60s is no time; write 2026-12-01T08:00:00Z, seconds "
+                               "since 1970, or how far back: 90m",
+                               q->to);
+    if (o->from > o->to)
+        return cli_usage_error("export", "--from is later than --to");
+    if (q->match == NULL)
+        return EX_OK;
+    if (matchers_parse(bytes_str(q->match), matchers, &o->n_matchers, memory, &err) != OTL_OK)
+        return cli_usage_error("export", "--match: %.300s", err.msg);
+    o->matchers = *matchers;
+    return EX_OK;
 }
 
 static int export_run(int argc, char **argv)
 {
-    const char *format = "otlp-json", *project = "all", *output = NULL;
+    struct request q = {.format = "otlp-json", .project = "all"};
     const struct cli_flag flags[] = {
-        {"format", "FORMAT", "otlp-json or csv [otlp-json]", &format},
-        {"project", "NAME", "only this project's points, or all [all]", &project},
-        {"output", "FILE", "write to FILE, which appears when it is whole [stdout]", &output},
+        {"format", "FORMAT", "otlp-json, csv or openmetrics [otlp-json]", &q.format},
+        {"match", "SELECTOR", "only series that match, as NAME{key=\"value\",key=~\"regex\"} [all]",
+         &q.match},
+        {"from", "TIME", "only points from then on [the first]", &q.from},
+        {"to", "TIME", "only points before then [the last]", &q.to},
+        {"project", "NAME", "only this project's points, or all [all]", &q.project},
+        {"output", "FILE", "write to FILE, which appears when it is whole [stdout]", &q.output},
         {0},
     };
     const struct cli_spec spec = {
         .command = "export",
-        .synopsis = "[--format otlp-json|csv] [--project NAME|all] [--output FILE] [--data DIR]",
-        .about = "Write out what is stored, in one snapshot, also beside a running daemon.\n"
-                 "otlp-json: lossless; each line is a request that can be sent to any OTLP/HTTP\n"
-                 "receiver as application/json, at most 1000 points each.\n"
-                 "csv: the number points in the columns of the view points.\n"
-                 "Sorting needs temporary files of about the database's size in $SQLITE_TMPDIR,\n"
-                 "$TMPDIR or /var/tmp.",
+        .synopsis =
+            "[--format otlp-json|csv|openmetrics] [--match SELECTOR] [--from TIME] [--to TIME]\n"
+            "                     [--project NAME|all] [--output FILE] [--data DIR]",
+        .about =
+            "Write out what is stored, in one snapshot, also beside a running daemon.\n"
+            "otlp-json: lossless; each line is a request that can be sent to any OTLP/HTTP\n"
+            "receiver as application/json, or stored by `otlite import`, at most 1000 points.\n"
+            "csv: the number points in the columns of the view points.\n"
+            "openmetrics: text with times and the names that Prometheus gives them.\n"
+            "TIME is 2026-12-01T08:00:00Z, seconds since 1970, now, or how far back: 90m, 7d.",
         .common = CLI_DATA | CLI_CONFIG,
         .flags = flags,
     };
+    int64_t next_progress = 0;
+    struct export_opts o = {
+        .from = INT64_MIN, .to = INT64_MAX, .max_points = POINTS_PER_LINE, .arg = &next_progress};
+    struct matcher *matchers = NULL;
+    void *memory = NULL;
     struct otl_error err = {0};
     struct config config;
     struct cli_args args;
-    bool csv;
     enum otl_err rc;
     int status = cli_parse(&spec, argc, argv, &config, &args);
 
     if (status != CLI_GO)
         return status;
-    csv = strcmp(format, "csv") == 0;
-    if (!csv && strcmp(format, "otlp-json") != 0) {
-        config_fini(&config);
-        return cli_usage_error("export", "--format %.40s is not known; it is otlp-json or csv",
-                               format);
+    if (isatty(STDERR_FILENO) == 1)
+        o.progress = show_progress;
+    status = parse_request(&q, &o, &matchers, &memory);
+    if (status == EX_OK) {
+        /* A reader that goes away is an error to report, not a silent end. */
+        (void)signal(SIGPIPE, SIG_IGN);
+        rc = export_to(&config, &q, &o, &err);
+        if (rc != OTL_OK)
+            status = cli_error("export", &err);
     }
-    /* A reader that goes away is an error to report, not a silent end. */
-    (void)signal(SIGPIPE, SIG_IGN);
-    rc = export_to(&config, project, csv, output, &err);
+    free(memory);
     config_fini(&config);
-    return rc == OTL_OK ? EX_OK : cli_error("export", &err);
+    return status;
 }
 
-const struct cli_command cli_export = {"export", "Write out what is stored, as OTLP JSON or CSV",
-                                       export_run};
+const struct cli_command cli_export = {
+    "export", "Write out what is stored: OTLP JSON, CSV, OpenMetrics", export_run};

@@ -1,8 +1,5 @@
-/* stats.c -- otlite stats: what is in a data directory, and how much room it takes.
- *
- * The point tables have no index, so counting by metric means reading every row once. One scan of
- * each table counts by series id into an array (ids are small integers, given out from 1 on), and
- * everything else is summed from there. */
+/* stats.c -- otlite stats: what is in a data directory, how much room it takes, and what takes it.
+ */
 #include <inttypes.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -14,15 +11,12 @@
 
 #include "otlite/cli.h"
 #include "otlite/clock.h"
+#include "otlite/usage.h"
 
 #include "cli/open_reader.h"
 #include "cli/options.h"
 
-enum {
-    TOP = 10,
-    /* 1 GiB of counters; a larger id means a damaged catalogue. */
-    MAX_SERIES_ID = 1 << 27
-};
+enum { TOP = 20 };
 
 enum { FILE_DB, FILE_WAL, FILE_STATE, FILE_STATE_WAL, FILES };
 static const char *const file_names[FILES] = {"telemetry.db", "telemetry.db-wal", "state.db",
@@ -32,21 +26,30 @@ enum { TABLES = 4 };
 static const char *const table_names[TABLES] = {"number_point", "histogram_point",
                                                 "exponential_histogram_point", "summary_point"};
 
+/* Metrics of one name and type count together, whoever sent them. */
 struct top_metric {
     char *name;
     const char *type; /* static */
     int64_t points, series;
+    double bytes; /* sealed */
+};
+
+/* A key of point attributes. */
+struct top_key {
+    char *key;
+    int64_t values, series;
 };
 
 struct report {
     int64_t file_bytes[FILES]; /* -1: not there */
     int64_t version, page_size, pages, free_pages;
-    int64_t rows[TABLES], points, exemplars;
+    struct usage usage;
+    int64_t points, head_points; /* all types */
     int64_t series, metrics, metric_names, scopes, resources, services;
-    int64_t projects;       /* -1: no state.db */
-    int64_t oldest, newest; /* 0: no points */
+    int64_t projects; /* -1: no state.db */
     struct top_metric top[TOP];
-    int n_top;
+    struct top_key keys[TOP];
+    int n_top, n_keys;
 };
 
 /* ---- gathering ---- */
@@ -74,7 +77,6 @@ static enum otl_err read_counts(struct db *db, bool have_state, struct report *r
         {"PRAGMA page_size", &r->page_size},
         {"PRAGMA page_count", &r->pages},
         {"PRAGMA freelist_count", &r->free_pages},
-        {"SELECT count(*) FROM exemplar", &r->exemplars},
         {"SELECT count(*) FROM series", &r->series},
         {"SELECT count(*) FROM metric", &r->metrics},
         {"SELECT count(DISTINCT name) FROM metric", &r->metric_names},
@@ -92,38 +94,6 @@ static enum otl_err read_counts(struct db *db, bool have_state, struct report *r
     return rc;
 }
 
-/* points[id] becomes the number of points of series id; max_id is the last one. */
-static enum otl_err scan_table(struct db *db, int table, int64_t *points, int64_t max_id,
-                               struct report *r, struct otl_error *err)
-{
-    char sql[96];
-    sqlite3_stmt *st;
-    enum otl_err rc;
-    int step;
-
-    (void)snprintf(sql, sizeof(sql), "SELECT series_id, time FROM %s", table_names[table]);
-    rc = db_prepare(db, sql, &st, err);
-    if (rc != OTL_OK)
-        return rc;
-    while ((step = sqlite3_step(st)) == SQLITE_ROW) {
-        int64_t id = sqlite3_column_int64(st, 0);
-        int64_t t = sqlite3_column_int64(st, 1);
-
-        if (id > 0 && id <= max_id)
-            points[id]++;
-        if (r->points == 0 || t < r->oldest)
-            r->oldest = t;
-        if (r->points == 0 || t > r->newest)
-            r->newest = t;
-        r->rows[table]++;
-        r->points++;
-    }
-    if (step != SQLITE_DONE)
-        rc = db_fail(db, step, "count the points", err);
-    sqlite3_finalize(st);
-    return rc;
-}
-
 static const char *known_type(const char *type)
 {
     static const char *const types[] = {"gauge", "sum", "histogram", "exponential_histogram",
@@ -135,12 +105,18 @@ static const char *known_type(const char *type)
     return "?";
 }
 
+/* What is sealed has a size; what is not, only its number of points. */
+static bool costs_more(const struct top_metric *a, const struct top_metric *b)
+{
+    return a->bytes > b->bytes || (a->bytes >= b->bytes && a->points > b->points);
+}
+
 /* Put m among the largest ones, which takes its name; otherwise frees it. */
 static void offer(struct report *r, struct top_metric *m)
 {
     int at = r->n_top;
 
-    while (at > 0 && r->top[at - 1].points < m->points)
+    while (at > 0 && costs_more(m, &r->top[at - 1]))
         at--;
     if (at == TOP || m->points == 0) {
         free(m->name);
@@ -155,9 +131,7 @@ static void offer(struct report *r, struct top_metric *m)
     *m = (struct top_metric){0};
 }
 
-/* Metrics of one name and type count together, whoever sent them. */
-static enum otl_err read_top(struct db *db, const int64_t *points, int64_t max_id, struct report *r,
-                             struct otl_error *err)
+static enum otl_err read_top(struct db *db, struct report *r, struct otl_error *err)
 {
     static const char SQL[] = "SELECT m.name, m.type, s.id FROM metric m JOIN series s"
                               " ON s.metric_id = m.id ORDER BY m.name, m.type";
@@ -181,7 +155,10 @@ static enum otl_err read_top(struct db *db, const int64_t *points, int64_t max_i
                 rc = otl_fail(err, OTL_ENOMEM, "no memory");
         }
         m.series++;
-        m.points += id > 0 && id <= max_id ? points[id] : 0;
+        if (id > 0 && id <= r->usage.max_series) {
+            m.points += (int64_t)r->usage.series[id].points;
+            m.bytes += r->usage.series[id].bytes;
+        }
     }
     if (rc == OTL_OK && step != SQLITE_DONE)
         rc = db_fail(db, step, "read the metrics", err);
@@ -191,37 +168,67 @@ static enum otl_err read_top(struct db *db, const int64_t *points, int64_t max_i
     return rc;
 }
 
+/* Where there are too many series, these are what makes them. */
+static enum otl_err read_keys(struct db *db, struct report *r, struct otl_error *err)
+{
+    static const char SQL[] =
+        "SELECT k.key, count(DISTINCT k.value) AS n, count(*) FROM series s"
+        " JOIN json_each(s.attributes) k GROUP BY k.key ORDER BY n DESC, k.key LIMIT ?1";
+    sqlite3_stmt *st;
+    enum otl_err rc = db_prepare(db, SQL, &st, err);
+    int step;
+
+    if (rc != OTL_OK)
+        return rc;
+    step = sqlite3_bind_int(st, 1, TOP);
+    while (rc == OTL_OK && step != SQLITE_DONE) {
+        const char *key;
+
+        step = sqlite3_step(st);
+        if (step != SQLITE_ROW)
+            break;
+        key = (const char *)sqlite3_column_text(st, 0);
+        r->keys[r->n_keys] =
+            (struct top_key){strdup(key == NULL ? "" : key), sqlite3_column_int64(st, 1),
+                             sqlite3_column_int64(st, 2)};
+        if (r->keys[r->n_keys++].key == NULL)
+            rc = otl_fail(err, OTL_ENOMEM, "no memory");
+    }
+    if (rc == OTL_OK && step != SQLITE_DONE)
+        rc = db_fail(db, step, "read the attributes", err);
+    (void)sqlite3_finalize(st);
+    return rc;
+}
+
+static void show_step(const char *what)
+{
+    if (isatty(STDERR_FILENO) == 1)
+        fprintf(stderr, "%-40s\r", what);
+}
+
 static enum otl_err gather(const struct config *config, struct report *r, struct otl_error *err)
 {
     struct db db;
     bool have_state;
-    int64_t max_id = 0;
-    int64_t *points = NULL;
     enum otl_err rc = cli_open_reader(config, &db, &have_state, err);
 
     if (rc == OTL_OK)
         rc = db_exec(&db, "BEGIN", err); /* one snapshot for all the numbers */
     if (rc == OTL_OK)
-        rc = db_query_int(&db, "SELECT ifnull(max(id), 0) FROM series", &max_id, err);
-    if (rc == OTL_OK && (max_id < 0 || max_id > MAX_SERIES_ID))
-        rc = otl_fail(err, OTL_ECORRUPT, "the largest series id, %" PRId64 ", cannot be right",
-                      max_id);
-    if (rc == OTL_OK) {
-        points = calloc((size_t)max_id + 1, sizeof(*points));
-        if (points == NULL)
-            rc = otl_fail(err, OTL_ENOMEM, "no memory for %" PRId64 " counters", max_id);
-    }
-    if (rc == OTL_OK)
         rc = read_counts(&db, have_state, r, err);
-    if (rc == OTL_OK && isatty(STDERR_FILENO) == 1)
-        fprintf(stderr, "reading every point once ...\r");
-    for (int t = 0; rc == OTL_OK && t < TABLES; t++)
-        rc = scan_table(&db, t, points, max_id, r, err);
-    if (isatty(STDERR_FILENO) == 1)
-        fprintf(stderr, "%-30s\r", "");
+    show_step("reading the head and all directories ...");
     if (rc == OTL_OK)
-        rc = read_top(&db, points, max_id, r, err);
-    free(points);
+        rc = usage_collect(&db, &r->usage, err);
+    show_step("reading the catalogue ...");
+    if (rc == OTL_OK)
+        rc = read_top(&db, r, err);
+    if (rc == OTL_OK)
+        rc = read_keys(&db, r, err);
+    show_step("");
+    for (int t = 0; t < TABLES; t++) {
+        r->points += (int64_t)r->usage.points[t];
+        r->head_points += (int64_t)r->usage.head_points[t];
+    }
     db_close(&db);
     if (rc == OTL_OK)
         read_files(config, r);
@@ -249,12 +256,20 @@ static void time_text(int64_t ns, char out[48])
     (void)snprintf(out + n, 48 - n, ".%09" PRId64 "Z", part);
 }
 
-/* What one point takes in the file: used pages only, and what waits in the WAL belongs to it. */
+/* Whole files over points: the catalogue, the log and pages that are free for now included. */
 static double bytes_per_point(const struct report *r)
 {
-    int64_t used = (r->pages - r->free_pages) * r->page_size;
+    int64_t bytes =
+        r->file_bytes[FILE_DB] + (r->file_bytes[FILE_WAL] > 0 ? r->file_bytes[FILE_WAL] : 0);
 
-    return r->points == 0 ? 0 : (double)used / (double)r->points;
+    return r->points == 0 ? 0 : (double)bytes / (double)r->points;
+}
+
+static double sealed_bytes_per_point(const struct report *r)
+{
+    int64_t sealed = r->points - r->head_points;
+
+    return sealed == 0 ? 0 : (double)r->usage.sealed_bytes / (double)sealed;
 }
 
 /* A name from a client, without what a terminal would obey. */
@@ -282,22 +297,42 @@ static void print_text(const struct config *config, const struct report *r)
     printf("metrics               %" PRId64 " names, %" PRId64 " with their sources\n",
            r->metric_names, r->metrics);
     printf("series                %" PRId64 "\n", r->series);
-    printf("points                %" PRId64 "\n", r->points);
+    printf("points                %" PRId64 ", %" PRId64 " of them in the head\n", r->points,
+           r->head_points);
     for (int t = 0; t < TABLES; t++)
-        printf("  %-27s %" PRId64 "\n", table_names[t], r->rows[t]);
-    printf("exemplars             %" PRId64 "\n", r->exemplars);
+        printf("  %-27s %" PRIu64 "\n", table_names[t], r->usage.points[t]);
+    printf("exemplars             %" PRIu64 ", %" PRIu64 " of them in the head\n",
+           r->usage.exemplars, r->usage.head_exemplars);
+    printf("sealed                %" PRIu64 " parts, %" PRIu64 " blocks, %" PRIu64
+           " chunks, %" PRIu64 " rollup rows, %" PRIu64 " bytes\n",
+           r->usage.parts, r->usage.blocks, r->usage.chunks, r->usage.rollup_rows,
+           r->usage.sealed_bytes);
+    if (r->usage.damaged > 0)
+        printf("damaged               %" PRIu64 " chunks or blocks; see otlite check\n",
+               r->usage.damaged);
     if (r->points == 0)
         return;
-    time_text(r->oldest, oldest);
-    time_text(r->newest, newest);
-    printf("bytes a point         %.1f\n", bytes_per_point(r));
+    time_text(r->usage.oldest, oldest);
+    time_text(r->usage.newest, newest);
+    printf("bytes a point         %.2f (files), %.2f (sealed ones, with their rollups)\n",
+           bytes_per_point(r), sealed_bytes_per_point(r));
     printf("oldest point          %s\n", oldest);
     printf("newest point          %s\n", newest);
-    printf("\nmost points:\n  %12s %8s  metric\n", "points", "series");
+    printf("\nmost expensive metrics:\n  %14s %12s %8s %8s  metric\n", "sealed bytes", "points",
+           "a point", "series");
     for (int i = 0; i < r->n_top; i++) {
-        printf("  %12" PRId64 " %8" PRId64 "  ", r->top[i].points, r->top[i].series);
-        print_name(r->top[i].name);
-        printf(" (%s)\n", r->top[i].type);
+        const struct top_metric *m = &r->top[i];
+
+        printf("  %14.0f %12" PRId64 " %8.2f %8" PRId64 "  ", m->bytes, m->points,
+               m->points == 0 ? 0 : m->bytes / (double)m->points, m->series);
+        print_name(m->name);
+        printf(" (%s)\n", m->type);
+    }
+    printf("\nlabel keys with the most values:\n  %12s %8s  key\n", "values", "series");
+    for (int i = 0; i < r->n_keys; i++) {
+        printf("  %12" PRId64 " %8" PRId64 "  ", r->keys[i].values, r->keys[i].series);
+        print_name(r->keys[i].key);
+        (void)putchar('\n');
     }
 }
 
@@ -332,14 +367,23 @@ static void add_json(struct buf *b, const struct config *config, const struct re
     add_member(b, "points", r->points);
     buf_add_str(b, ",\"rows\":{");
     for (int t = 0; t < TABLES; t++)
-        add_member(b, table_names[t], r->rows[t]);
-    add_member(b, "exemplar", r->exemplars);
+        add_member(b, table_names[t], (int64_t)r->usage.points[t]);
+    add_member(b, "exemplar", (int64_t)r->usage.exemplars);
     buf_add_char(b, '}');
+    add_member(b, "head_points", r->head_points);
+    add_member(b, "parts", (int64_t)r->usage.parts);
+    add_member(b, "blocks", (int64_t)r->usage.blocks);
+    add_member(b, "chunks", (int64_t)r->usage.chunks);
+    add_member(b, "rollup_rows", (int64_t)r->usage.rollup_rows);
+    add_member(b, "sealed_bytes", (int64_t)r->usage.sealed_bytes);
+    add_member(b, "damaged", (int64_t)r->usage.damaged);
     if (r->points > 0) {
-        time_text(r->oldest, oldest);
-        time_text(r->newest, newest);
+        time_text(r->usage.oldest, oldest);
+        time_text(r->usage.newest, newest);
         buf_add_str(b, ",\"bytes_per_point\":");
         buf_add_double(b, bytes_per_point(r));
+        buf_add_str(b, ",\"sealed_bytes_per_point\":");
+        buf_add_double(b, sealed_bytes_per_point(r));
         buf_printf(b, ",\"oldest\":\"%s\",\"newest\":\"%s\"", oldest, newest);
     }
     buf_add_str(b, ",\"top_metrics\":[");
@@ -349,6 +393,15 @@ static void add_json(struct buf *b, const struct config *config, const struct re
         buf_printf(b, ",\"type\":\"%s\"", r->top[i].type);
         add_member(b, "points", r->top[i].points);
         add_member(b, "series", r->top[i].series);
+        add_member(b, "sealed_bytes", (int64_t)r->top[i].bytes);
+        buf_add_char(b, '}');
+    }
+    buf_add_str(b, "],\"top_keys\":[");
+    for (int i = 0; i < r->n_keys; i++) {
+        buf_add_str(b, i == 0 ? "{\"key\":" : ",{\"key\":");
+        buf_add_json_string(b, bytes_str(r->keys[i].key));
+        add_member(b, "values", r->keys[i].values);
+        add_member(b, "series", r->keys[i].series);
         buf_add_char(b, '}');
     }
     buf_add_str(b, "]}\n");
@@ -377,9 +430,10 @@ static int stats_run(int argc, char **argv)
         .command = "stats",
         .synopsis = "[--json] [--data DIR]",
         .about =
-            "Say what a data directory holds: files, rows, series, time range, the metrics with\n"
-            "the most points. Reads every point once (a few million a second), in one\n"
-            "snapshot, also beside a running daemon.",
+            "Say what a data directory holds: files, points, series, time range, bytes a point, "
+            "the\n"
+            "twenty metrics that take the most room and the label keys with the most values. In\n"
+            "one snapshot, also beside a running daemon.",
         .common = CLI_DATA | CLI_CONFIG,
         .flags = flags,
     };
@@ -399,9 +453,12 @@ static int stats_run(int argc, char **argv)
         print_text(&config, &r);
     for (int i = 0; i < r.n_top; i++)
         free(r.top[i].name);
+    for (int i = 0; i < r.n_keys; i++)
+        free(r.keys[i].key);
+    usage_fini(&r.usage);
     config_fini(&config);
     return rc == OTL_OK ? EX_OK : cli_error("stats", &err);
 }
 
-const struct cli_command cli_stats = {"stats", "Sizes, rows, series, the largest metrics",
+const struct cli_command cli_stats = {"stats", "Sizes, points, series, what takes the most room",
                                       stats_run};

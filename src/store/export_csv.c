@@ -1,47 +1,23 @@
-/* export_csv.c -- number points as CSV, series by series, in the order of time.
+/* export_csv.c -- number points as CSV.
  *
- * The columns are those of the view points. The rows are read from number_point itself all the
- * same, because the view shows NaN as NULL (SQLite has no NaN), and an export tells it from a point
- * without a value. Lines end in \n, as those of otlite sql --csv do: with \r\n, line tools would
- * take the \r for a part of the value. */
+ * The columns are those of the view points, except that a NaN is written as such: the view shows it
+ * as NULL (SQLite has no NaN), and an export tells it from a point without a value. Lines end in
+ * \n, as those of otlite sql --csv do: with \r\n, line tools would take the \r for a part of the
+ * value. */
+#include <inttypes.h>
 #include <math.h>
-#include <sqlite3.h>
+#include <stdlib.h>
 
-#include "export_json.h"
-#include "otlite/export.h"
+#include "export_walk.h"
+#include "otlite/attrs.h"
 
-enum {
-    TIME,
-    TIME_UNIX_NANO,
-    SERVICE_NAME,
-    METRIC,
-    UNIT,
-    TYPE,
-    ATTRIBUTES,
-    RESOURCE_ATTRIBUTES,
-    VALUE,
-    COLUMNS
-};
+enum { WRITE_BYTES = 1 << 16 };
 
 static const char HEADER[] =
     "time,time_unix_nano,service_name,metric,unit,type,attributes,resource_attributes,value\n";
 
-/* CROSS JOIN: points outside, look-ups by primary key inside, so that nothing is sorted or kept. */
-static const char SQL_ROWS[] =
-    "SELECT p.time / 1e9, p.time, r.service_name, m.name, m.unit, m.type, s.attributes,"
-    " r.attributes, p.value FROM number_point p CROSS JOIN series s ON s.id = p.series_id"
-    " CROSS JOIN metric m ON m.id = s.metric_id CROSS JOIN scope c ON c.id = m.scope_id"
-    " CROSS JOIN resource r ON r.id = c.resource_id WHERE ?1 = 0 OR r.project_id = ?1";
-
-static void add_number(struct buf *b, sqlite3_stmt *st, int col)
+static void add_double(struct buf *b, double d)
 {
-    double d;
-
-    if (sqlite3_column_type(st, col) == SQLITE_INTEGER) {
-        buf_add_bytes(b, column_bytes(st, col)); /* SQLite's own decimal text */
-        return;
-    }
-    d = column_double(st, col);
     if (isnan(d))
         buf_add_str(b, "NaN");
     else if (isinf(d))
@@ -50,62 +26,91 @@ static void add_number(struct buf *b, sqlite3_stmt *st, int col)
         buf_add_double(b, d);
 }
 
-static void add_row(struct buf *b, sqlite3_stmt *st)
+/* The fields that all points of a series have, with the commas around them. */
+static void add_series(struct buf *b, const struct series_info *s)
 {
-    for (int col = 0; col < COLUMNS; col++) {
-        if (col > 0)
-            buf_add_char(b, ',');
-        if (column_is_null(st, col))
-            continue;
-        if (col == TIME || col == TIME_UNIX_NANO || col == VALUE)
-            add_number(b, st, col);
-        else
-            buf_add_csv_field(b, column_bytes(st, col));
-    }
-    buf_add_str(b, "\n");
+    struct buf json = {0};
+
+    buf_add_char(b, ',');
+    buf_add_csv_field(b, s->service);
+    buf_add_char(b, ',');
+    buf_add_csv_field(b, s->name);
+    buf_add_char(b, ',');
+    buf_add_csv_field(b, s->unit);
+    buf_add_str(b, s->type == METRIC_SUM ? ",sum," : ",gauge,");
+    attrs_to_json(s->attributes, &json);
+    buf_add_csv_field(b, buf_bytes(&json));
+    buf_add_char(b, ',');
+    b->failed = b->failed || json.failed;
+    buf_reset(&json);
+    attrs_to_json(s->resource_attributes, &json);
+    buf_add_csv_field(b, buf_bytes(&json));
+    buf_add_char(b, ',');
+    b->failed = b->failed || json.failed;
+    buf_fini(&json);
 }
 
-static enum otl_err write_rows(struct db *db, sqlite3_stmt *st, FILE *out, struct otl_error *err)
+static void add_row(struct buf *b, const struct series_points *p, size_t i, struct bytes series)
 {
-    struct buf line = {0};
-    enum otl_err rc = OTL_OK;
-    int step = SQLITE_DONE;
+    const struct field_column *value = &p->fields[NUMBER_VALUE];
+    double d;
 
-    buf_add_str(&line, HEADER);
-    do {
-        if (line.failed)
-            rc = otl_fail(err, OTL_ENOMEM, "export: no memory");
-        else if (fwrite(line.p, 1, line.n, out) != line.n)
-            rc = export_write_failed(err);
-        if (rc != OTL_OK)
-            break;
-        buf_reset(&line);
-        step = sqlite3_step(st);
-        if (step == SQLITE_ROW)
-            add_row(&line, st);
-    } while (step == SQLITE_ROW);
-    if (rc == OTL_OK && step != SQLITE_DONE)
-        rc = db_fail(db, step, "read the points", err);
+    add_double(b, (double)p->time[i] / 1e9);
+    buf_printf(b, ",%" PRId64, p->time[i]);
+    buf_add_bytes(b, series);
+    if (value->kind[i] == VALUE_INT) {
+        buf_printf(b, "%" PRId64, value->v[i]);
+    } else if (value->kind[i] == VALUE_DOUBLE) {
+        memcpy(&d, &value->v[i], sizeof(d));
+        add_double(b, d);
+    }
+    buf_add_char(b, '\n');
+}
+
+static enum otl_err write_out(struct buf *b, FILE *out, struct otl_error *err)
+{
+    if (b->failed)
+        return otl_fail(err, OTL_ENOMEM, "export: no memory");
+    if (fwrite(b->p, 1, b->n, out) != b->n)
+        return export_write_failed(err);
+    buf_reset(b);
+    return OTL_OK;
+}
+
+enum otl_err export_csv(struct read *r, struct db *db, const struct export_opts *o, FILE *out,
+                        struct otl_error *err)
+{
+    struct series_info *series;
+    struct series_points points;
+    struct buf lines = {0}, fields = {0};
+    size_t n;
+    enum otl_err rc = export_series(r, o, &series, &n, err);
+
+    (void)db;
+    series_points_init(&points, KIND_NUMBER);
+    buf_add_str(&lines, HEADER);
+    for (size_t k = 0; k < n && rc == OTL_OK; k++) {
+        if (point_kind_of(series[k].type) != POINT_NUMBER)
+            continue;
+        rc = export_points(r, o, &series[k], &points, err);
+        buf_reset(&fields);
+        add_series(&fields, &series[k]);
+        lines.failed = lines.failed || fields.failed;
+        for (size_t i = 0; i < points.n && rc == OTL_OK; i++) {
+            add_row(&lines, &points, i, buf_bytes(&fields));
+            if (lines.n >= WRITE_BYTES || lines.failed)
+                rc = write_out(&lines, out, err);
+        }
+        if (o->progress != NULL)
+            o->progress(o->arg, k + 1, n);
+    }
+    if (rc == OTL_OK)
+        rc = write_out(&lines, out, err);
     if (rc == OTL_OK && fflush(out) != 0)
         rc = export_write_failed(err);
-    buf_fini(&line);
-    return rc;
-}
-
-enum otl_err export_csv(struct db *db, int64_t project_id, FILE *out, struct otl_error *err)
-{
-    sqlite3_stmt *st;
-    enum otl_err rc = db_prepare(db, SQL_ROWS, &st, err);
-    int bind;
-
-    if (rc != OTL_OK)
-        return rc;
-    /* One statement is one snapshot; it needs no transaction around it. */
-    bind = sqlite3_bind_int64(st, 1, project_id);
-    if (bind != SQLITE_OK)
-        rc = db_fail(db, bind, "prepare the export", err);
-    else
-        rc = write_rows(db, st, out, err);
-    sqlite3_finalize(st);
+    free(series);
+    series_points_fini(&points);
+    buf_fini(&lines);
+    buf_fini(&fields);
     return rc;
 }

@@ -1,5 +1,4 @@
 /* export_json.c -- columns of telemetry.db as members of OTLP/JSON objects. */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <sqlite3.h>
@@ -35,40 +34,6 @@ struct bytes column_bytes(sqlite3_stmt *st, int col)
     int n = sqlite3_column_bytes(st, col);
 
     return p == NULL || n <= 0 ? (struct bytes){NULL, 0} : bytes_of(p, (size_t)n);
-}
-
-bool column_is_null(sqlite3_stmt *st, int col)
-{
-    return sqlite3_column_type(st, col) == SQLITE_NULL;
-}
-
-double column_double(sqlite3_stmt *st, int col)
-{
-    return sqlite3_column_type(st, col) == SQLITE_BLOB ? (double)NAN
-                                                       : sqlite3_column_double(st, col);
-}
-
-void json_add_optional(struct buf *b, const char *key, sqlite3_stmt *st, int col)
-{
-    if (column_is_null(st, col))
-        return;
-    buf_printf(b, ",\"%s\":", key);
-    json_add_double(b, column_double(st, col));
-}
-
-void json_add_value(struct buf *b, sqlite3_stmt *st, int col)
-{
-    switch (sqlite3_column_type(st, col)) {
-    case SQLITE_NULL:
-        break;
-    case SQLITE_INTEGER:
-        json_add_int(b, "asInt", column_int(st, col));
-        break;
-    default:
-        buf_add_str(b, ",\"asDouble\":");
-        json_add_double(b, column_double(st, col));
-        break;
-    }
 }
 
 static bool attributes_are_empty(struct bytes canonical)
@@ -117,28 +82,6 @@ static bool next_number(struct bytes text, size_t *at, struct bytes *item)
     return true;
 }
 
-bool json_add_counts(struct buf *b, const char *key, struct bytes text)
-{
-    struct bytes item;
-    size_t at = 0;
-    bool first = true;
-
-    while (next_number(text, &at, &item)) {
-        for (size_t i = 0; i < item.n; i++)
-            if (item.p[i] < '0' || item.p[i] > '9')
-                return false;
-        if (first)
-            buf_printf(b, ",\"%s\":[\"", key);
-        else
-            buf_add_str(b, "\",\"");
-        buf_add_bytes(b, item);
-        first = false;
-    }
-    if (!first)
-        buf_add_str(b, "\"]");
-    return at != SIZE_MAX;
-}
-
 static bool parse_double(struct bytes text, double *out)
 {
     char s[64];
@@ -171,71 +114,4 @@ bool json_add_bounds(struct buf *b, struct bytes text)
         buf_add_char(b, '[');
     buf_add_char(b, ']');
     return at != SIZE_MAX;
-}
-
-/* A quantile's value is a number, or a string for NaN: "NaN", or "NaN:" and the 16 hex digits of
- * its bits. */
-static bool quantile_part(struct buf *b, struct bytes item)
-{
-    double d;
-
-    if (item.n >= 5 && memcmp(item.p, "\"NaN", 4) == 0 && item.p[item.n - 1] == '"') {
-        json_add_double(b, (double)NAN);
-        return true;
-    }
-    if (!parse_double(item, &d))
-        return false;
-    json_add_double(b, d);
-    return true;
-}
-
-bool json_add_quantiles(struct buf *b, struct bytes text)
-{
-    size_t i = 1;
-
-    if (text.n < 2 || text.p[0] != '[' || text.p[text.n - 1] != ']')
-        return false;
-    if (text.n == 2)
-        return true;
-    buf_add_str(b, ",\"quantileValues\":[");
-    for (;;) {
-        struct bytes part[2];
-        size_t at = 0, start = i, parts = 0;
-        struct bytes pair, item;
-
-        while (i < text.n && text.p[i] != ']')
-            i++;
-        if (i == text.n)
-            return false;
-        pair = bytes_of(text.p + start, ++i - start);
-        while (next_number(pair, &at, &item)) {
-            if (parts == 2)
-                return false;
-            part[parts++] = item;
-        }
-        if (parts != 2 || at == SIZE_MAX)
-            return false;
-        buf_add_str(b, "{\"quantile\":");
-        if (!quantile_part(b, part[0]))
-            return false;
-        buf_add_str(b, ",\"value\":");
-        if (!quantile_part(b, part[1]))
-            return false;
-        buf_add_char(b, '}');
-        if (i == text.n - 1)
-            break;
-        if (text.p[i++] != ',')
-            return false;
-        buf_add_char(b, ',');
-    }
-    buf_add_char(b, ']');
-    return true;
-}
-
-enum otl_err export_write_failed(struct otl_error *err)
-{
-    int e = errno;
-
-    return otl_fail(err, e == ENOSPC || e == EDQUOT ? OTL_EFULL : OTL_EIO,
-                    "cannot write the output: %s", strerror(e));
 }

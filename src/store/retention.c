@@ -281,6 +281,12 @@ enum otl_err retain_by_age(struct maintainer *m, struct otl_error *err)
         if (old == NULL)
             rc = otl_fail(err, OTL_ENOMEM, "retention: no memory");
     }
+    /* A part goes only with those before it in its group: it may hold the newer value of a point
+     * that one of them has, too, and that would show again. */
+    for (size_t i = 1; i < n; i++) {
+        if (same_group(&parts[i - 1], &parts[i]) && parts[i].max_time < parts[i - 1].max_time)
+            parts[i].max_time = parts[i - 1].max_time;
+    }
     for (size_t i = 0; i < n && rc == OTL_OK; i++) {
         bool all;
 

@@ -400,16 +400,16 @@ test('stats counts what is stored', TIMEOUT, async () => {
     assert.equal(s.oldest, new Date(Number(START - 7200n) * 1000).toISOString().replace('000Z', '000000000Z'));
     assert.equal(s.newest, new Date(Number(START + 960n) * 1000).toISOString().replace('000Z', '000000000Z'));
     assert.deepEqual(s.top_metrics.slice(0, 2), [
-        { metric: 'memory.used', type: 'gauge', points: 7, series: 4 },
-        { metric: 'http.requests', type: 'sum', points: 5, series: 1 }]);
+        { metric: 'memory.used', type: 'gauge', points: 7, series: 4, sealed_bytes: 0 },
+        { metric: 'http.requests', type: 'sum', points: 5, series: 1, sealed_bytes: 0 }]);
     assert.equal(s.top_metrics.length, 8);
     assert.equal(s.files['telemetry.db'], fs.statSync(path.join(dir, 'telemetry.db')).size);
     assert.ok(s.files['state.db'] > 0);
     assert.ok(s.bytes_per_point > 0);
     const text = await cliOk(['stats', '--data', dir]);
 
-    assert.match(text, /^points +24$/m);
-    assert.match(text, /^ +7 +4 {2}memory\.used \(gauge\)$/m);
+    assert.match(text, /^points +24, 24 of them in the head$/m);
+    assert.match(text, /^ +0 +7 +0\.00 +4 {2}memory\.used \(gauge\)$/m);
 });
 
 /* --- export --- */

@@ -218,8 +218,9 @@ void fx_exemplar(struct fx *f, struct point *p, int64_t value)
                                  .trace_id = {0xab, 1},
                                  .has_trace_id = true,
                                  .attributes = fx_attrs(f, "user", "u1")};
-    p->first_exemplar = f->b.n_exemplars++;
-    p->n_exemplars = 1;
+    if (p->n_exemplars++ == 0)
+        p->first_exemplar = f->b.n_exemplars;
+    f->b.n_exemplars++;
 }
 
 char *fx_dir_new(void)

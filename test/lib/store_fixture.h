@@ -37,7 +37,7 @@ struct exponential_histogram_point *fx_exponential(struct fx *f, uint32_t metric
                                                    struct bytes attrs, int64_t time, int64_t c);
 struct summary_point *fx_summary(struct fx *f, uint32_t metric, struct bytes attrs, int64_t time,
                                  double median);
-/* Give the point added last one exemplar with an integer value. */
+/* Give the point added last one more exemplar, with an integer value. */
 void fx_exemplar(struct fx *f, struct point *p, int64_t value);
 
 /* An empty directory under $TMPDIR, and its removal with everything in it. */

@@ -26,6 +26,35 @@
 #define A_IS_1     "x'010161690000000000000001'"               /* a = int 1 */
 #define SVC_IS_WEB "x'010c736572766963652e6e616d657303776562'" /* service.name = "web" */
 
+/* One export of everything of a project over a connection. max_points 0: CSV. */
+static enum otl_err exported(struct db *db, int64_t project_id, unsigned max_points, FILE *out,
+                             struct otl_error *err)
+{
+    const struct export_opts o = {
+        .project_id = project_id, .from = INT64_MIN, .to = INT64_MAX, .max_points = max_points};
+    const struct read_limits limits = {0};
+    struct read_shared *shared = NULL;
+    struct read_session *session = NULL;
+    struct read *r = NULL;
+    enum otl_err rc = read_shared_new(NULL, 1 << 20, &shared, err);
+
+    assert_int_equal(rc, OTL_OK);
+    assert_int_equal(read_session_open(shared, db, &session, err), OTL_OK);
+    assert_int_equal(read_begin(session, &limits, sqlite3_get_autocommit(db->sql) != 0, &r, err),
+                     OTL_OK);
+    rc = max_points == 0 ? export_csv(r, db, &o, out, err) : export_otlp_json(r, db, &o, out, err);
+    read_end(r);
+    read_session_close(session);
+    read_shared_free(shared);
+    return rc;
+}
+
+static enum otl_err exported_csv(struct db *db, int64_t project_id, FILE *out,
+                                 struct otl_error *err)
+{
+    return exported(db, project_id, 0, out, err);
+}
+
 struct box {
     struct db db;
     char *out;
@@ -94,7 +123,7 @@ static void expect(struct box *b, unsigned max_points, const char *want)
 {
     struct otl_error err = {0};
 
-    if (export_otlp_json(&b->db, 0, max_points, b->file, &err) != OTL_OK)
+    if (exported(&b->db, 0, max_points, b->file, &err) != OTL_OK)
         fail_msg("%s", err.msg);
     assert_string_equal(b->out, want);
     assert_int_equal(b->n, strlen(want));
@@ -309,7 +338,7 @@ static void keeps_to_one_project_when_asked(void **state)
     struct otl_error err = {0};
 
     two_projects(b);
-    assert_int_equal(export_otlp_json(&b->db, 2, 100, b->file, &err), OTL_OK);
+    assert_int_equal(exported(&b->db, 2, 100, b->file, &err), OTL_OK);
     assert_string_equal(b->out, "{\"resourceMetrics\":[{\"resource\":{},\"scopeMetrics\":[{"
                                 "\"scope\":{},\"metrics\":[{\"name\":\"n\",\"gauge\":{"
                                 "\"dataPoints\":[{\"timeUnixNano\":\"1000000000\",\"asInt\":\"4\"}"
@@ -320,7 +349,7 @@ static void export_fails(struct box *b, const char *part)
 {
     struct otl_error err = {0};
 
-    assert_int_equal(export_otlp_json(&b->db, 0, 100, b->file, &err), OTL_ECORRUPT);
+    assert_int_equal(exported(&b->db, 0, 100, b->file, &err), OTL_ECORRUPT);
     if (strstr(err.msg, part) == NULL)
         fail_msg("'%s' does not say '%s'", err.msg, part);
     /* The connection is usable and outside a transaction again. */
@@ -366,9 +395,9 @@ static void reports_an_output_that_cannot_be_written(void **state)
 
     assert_non_null(full);
     two_projects(b);
-    assert_int_equal(export_otlp_json(&b->db, 0, 100, full, &err), OTL_EFULL);
+    assert_int_equal(exported(&b->db, 0, 100, full, &err), OTL_EFULL);
     assert_non_null(strstr(err.msg, "No space left"));
-    assert_int_equal(export_csv(&b->db, 0, full, &err), OTL_EFULL);
+    assert_int_equal(exported_csv(&b->db, 0, full, &err), OTL_EFULL);
     assert_non_null(strstr(err.msg, "No space left"));
     fclose(full);
 }
@@ -384,7 +413,7 @@ static void sorts_more_points_than_memory_may_hold(void **state)
     run(b, "PRAGMA cache_size = 100; PRAGMA temp_store = MEMORY;"
            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000)"
            " INSERT INTO number_head_0 SELECT i, 1, 60000 - i, 0, 0, i FROM n");
-    assert_int_equal(export_otlp_json(&b->db, 0, 1000, b->file, &err), OTL_OK);
+    assert_int_equal(exported(&b->db, 0, 1000, b->file, &err), OTL_OK);
     for (char *p = b->out; (p = strstr(p, "timeUnixNano\":\"")) != NULL; p += 15) {
         int64_t t = atoll(p + 15);
 
@@ -413,7 +442,7 @@ static void works_inside_a_callers_transaction(void **state)
 
     two_projects(b);
     run(b, "BEGIN");
-    assert_int_equal(export_otlp_json(&b->db, 1, 100, b->file, &err), OTL_OK);
+    assert_int_equal(exported(&b->db, 1, 100, b->file, &err), OTL_OK);
     assert_int_equal(sqlite3_get_autocommit(b->db.sql), 0);
     run(b, "COMMIT");
     assert_non_null(strstr(b->out, "\"name\":\"m\""));
@@ -433,7 +462,7 @@ static void csv_quotes_and_tells_the_special_values_apart(void **state)
            " (1, 1500000000, 0, 0, 1), (1, 2000000000, 0, 0, 0.1), (1, 3000000000, 0, 1, NULL),"
            " (1, 4000000000, 0, 0, x'7ff8000000000000'), (1, 5000000000, 0, 0, -9e999)");
 #define M "web,\"a,\"\"b\"\"\",By,gauge,{},\"{\"\"service.name\"\":\"\"web\"\"}\","
-    assert_int_equal(export_csv(&b->db, 0, b->file, &err), OTL_OK);
+    assert_int_equal(exported_csv(&b->db, 0, b->file, &err), OTL_OK);
     assert_string_equal(b->out, CSV_HEAD "1.5,1500000000," M "1\n"
                                          "2.0,2000000000," M "0.1\n"
                                          "3.0,3000000000," M "\n"
@@ -447,7 +476,7 @@ static void csv_keeps_to_one_project_when_asked(void **state)
     struct otl_error err = {0};
 
     two_projects(b);
-    assert_int_equal(export_csv(&b->db, 2, b->file, &err), OTL_OK);
+    assert_int_equal(exported_csv(&b->db, 2, b->file, &err), OTL_OK);
     assert_string_equal(b->out, CSV_HEAD "1.0,1000000000,\"\",n,\"\",gauge,{},{},4\n");
 }
 
@@ -495,7 +524,7 @@ static char *export_dir(const char *dir)
 
     if (store_open_reader(&db, opts_of(dir), &err) != OTL_OK)
         fail_msg("open: %s", err.msg);
-    if (export_otlp_json(&db, 0, 7, f, &err) != OTL_OK)
+    if (exported(&db, 0, 7, f, &err) != OTL_OK)
         fail_msg("export: %s", err.msg);
     db_close(&db);
     fclose(f);
