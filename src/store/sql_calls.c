@@ -1,9 +1,12 @@
 #include "sql_calls.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "otlite/attrs.h"
+#include "rollup.h"
+#include "series_points.h"
 
 /* ---- arguments ---- */
 
@@ -23,6 +26,60 @@ enum otl_err call_select(struct call_cursor *c, int i, int64_t project, struct o
     return rc;
 }
 
+static enum otl_err bad_argument(const struct call_cursor *c, int i, const char *want,
+                                 struct otl_error *err)
+{
+    return otl_fail(err, OTL_EBADREQUEST, "%s: %s must be %s", c->call->name, c->call->arg_names[i],
+                    want);
+}
+
+enum otl_err call_time(struct call_cursor *c, int i, int64_t *out, struct otl_error *err)
+{
+    static const char want[] = "a time in nanoseconds since 1970, like unixepoch() * 1000000000";
+    int type = sqlite3_value_numeric_type(c->args[i]);
+    double d;
+
+    if (type == SQLITE_INTEGER) {
+        *out = sqlite3_value_int64(c->args[i]);
+        return OTL_OK;
+    }
+    d = sqlite3_value_double(c->args[i]);
+    if (type != SQLITE_FLOAT || !(fabs(d) < 9.2e18))
+        return bad_argument(c, i, want, err);
+    *out = (int64_t)floor(d);
+    return OTL_OK;
+}
+
+enum otl_err call_duration(struct call_cursor *c, int i, int64_t unit_ns, int64_t *out,
+                           struct otl_error *err)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {{"ms", 1e6}, {"s", 1e9}, {"m", 6e10}, {"h", 3.6e12}, {"d", 8.64e13}};
+    int type = sqlite3_value_numeric_type(c->args[i]);
+    double d = 0;
+
+    if (type == SQLITE_INTEGER || type == SQLITE_FLOAT) {
+        d = sqlite3_value_double(c->args[i]) * (double)unit_ns;
+    } else if (type == SQLITE_TEXT) {
+        const char *text = (const char *)sqlite3_value_text(c->args[i]);
+        size_t digits = text == NULL ? 0 : strspn(text, "0123456789.");
+
+        for (size_t u = 0; digits > 0 && u < sizeof(units) / sizeof(units[0]); u++) {
+            if (strcmp(text + digits, units[u].name) == 0)
+                d = strtod(text, NULL) * units[u].ns;
+        }
+    }
+    if (!(d >= 1 && d < 9.2e18))
+        return bad_argument(c, i,
+                            unit_ns == 1 ? "a length of time like '5m', or nanoseconds"
+                                         : "a length of time like '5m', or seconds",
+                            err);
+    *out = (int64_t)d;
+    return OTL_OK;
+}
+
 /* ---- rows ---- */
 
 static struct cell *next_cell(struct call_cursor *c)
@@ -33,6 +90,23 @@ static struct cell *next_cell(struct call_cursor *c)
 void call_int(struct call_cursor *c, int64_t v)
 {
     *next_cell(c) = (struct cell){CELL_INT, {.i = v}};
+}
+
+void call_double(struct call_cursor *c, double d)
+{
+    struct cell *cell = next_cell(c);
+
+    if (isnan(d)) {
+        cell->kind = CELL_NAN;
+        nan_bytes(d, cell->u.nan);
+    } else {
+        *cell = (struct cell){CELL_REAL, {.d = d}};
+    }
+}
+
+void call_null(struct call_cursor *c)
+{
+    *next_cell(c) = (struct cell){.kind = CELL_NULL};
 }
 
 void call_text(struct call_cursor *c, struct bytes s)
@@ -101,9 +175,82 @@ static enum otl_err match_fill(struct call_cursor *c, struct otl_error *err)
     return rc;
 }
 
+/* ---- rollup(selector, resolution, from, to) ---- */
+
+enum { ROLLUP_SELECTOR, ROLLUP_RESOLUTION, ROLLUP_FROM, ROLLUP_TO };
+
+static enum otl_err rollup_start(struct call_cursor *c, struct otl_error *err)
+{
+    enum otl_err rc = call_duration(c, ROLLUP_RESOLUTION, 1000000000, &c->step, err);
+
+    if (rc == OTL_OK && c->step != ROLLUP_5M * INT64_C(1000000000) &&
+        c->step != ROLLUP_1H * INT64_C(1000000000))
+        rc = otl_fail(err, OTL_EBADREQUEST,
+                      "rollup: there are rollups of '5m' and '1h'; windows() takes any step");
+    if (rc == OTL_OK)
+        rc = call_time(c, ROLLUP_FROM, &c->from, err);
+    if (rc == OTL_OK)
+        rc = call_time(c, ROLLUP_TO, &c->to, err);
+    return rc == OTL_OK ? call_select(c, ROLLUP_SELECTOR, 0, err) : rc;
+}
+
+static void call_field(struct call_cursor *c, const struct series_points *p, int field, size_t i)
+{
+    const struct field_column *f = &p->fields[field];
+    double d;
+
+    switch (f->kind == NULL ? (int)VALUE_INT : (int)f->kind[i]) {
+    case VALUE_INT:
+        call_int(c, f->v[i]);
+        break;
+    case VALUE_DOUBLE:
+        memcpy(&d, &f->v[i], sizeof(d));
+        call_double(c, d);
+        break;
+    default:
+        call_null(c);
+        break;
+    }
+}
+
+static enum otl_err rollup_emit(void *arg, int64_t series_id, const struct series_points *p,
+                                struct otl_error *err)
+{
+    static const int fields[] = {NUMBER_ROLLUP_N,         NUMBER_ROLLUP_COUNT,
+                                 NUMBER_ROLLUP_SUM,       NUMBER_ROLLUP_MIN,
+                                 NUMBER_ROLLUP_MAX,       NUMBER_ROLLUP_FIRST,
+                                 NUMBER_ROLLUP_LAST,      NUMBER_ROLLUP_FIRST_TIME,
+                                 NUMBER_ROLLUP_LAST_TIME, NUMBER_ROLLUP_INCREASE};
+    struct call_cursor *c = arg;
+    enum otl_err rc = OTL_OK;
+
+    for (size_t i = 0; i < p->n && rc == OTL_OK; i++) {
+        call_int(c, series_id);
+        call_int(c, p->time[i]);
+        for (size_t f = 0; f < sizeof(fields) / sizeof(fields[0]); f++)
+            call_field(c, p, fields[f], i);
+        rc = call_row(c, err);
+    }
+    return rc;
+}
+
+static enum otl_err rollup_fill(struct call_cursor *c, struct otl_error *err)
+{
+    size_t n = c->series.n - c->next;
+    enum otl_err rc;
+
+    if (n > CALL_BATCH)
+        n = CALL_BATCH;
+    rc = read_rollups(c->read, KIND_NUMBER_ROLLUP, (int)(c->step / 1000000000),
+                      c->series.ids + c->next, n, c->from, c->to, rollup_emit, c, err);
+    c->next += n;
+    return rc;
+}
+
 /* ---- the calls ---- */
 
 static const char *const match_args[] = {"selector", "project"};
+static const char *const rollup_args[] = {"selector", "resolution", "from", "to"};
 
 static const struct sql_call call_match = {
     .name = "series_match",
@@ -116,6 +263,19 @@ static const struct sql_call call_match = {
         " attributes TEXT, resource_attributes TEXT, selector HIDDEN, project HIDDEN)",
     .start = match_start,
     .fill = match_fill,
+};
+
+static const struct sql_call call_rollup = {
+    .name = "rollup",
+    .n_columns = 12,
+    .n_args = 4,
+    .n_required = 4,
+    .arg_names = rollup_args,
+    .declaration = "CREATE TABLE x(series_id INTEGER, time INTEGER, points INTEGER, count INTEGER,"
+                   " sum, min, max, first, last, first_time INTEGER, last_time INTEGER, increase,"
+                   " selector HIDDEN, resolution HIDDEN, from_time HIDDEN, to_time HIDDEN)",
+    .start = rollup_start,
+    .fill = rollup_fill,
 };
 
 /* ---- the module ---- */
@@ -312,7 +472,7 @@ static const sqlite3_module call_methods = {
 
 int sql_calls_register(struct sql_tables *t)
 {
-    static const struct sql_call *const calls[] = {&call_match};
+    static const struct sql_call *const calls[] = {&call_match, &call_windows, &call_rollup};
     int rc = SQLITE_OK;
 
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]) && rc == SQLITE_OK; i++)

@@ -1,4 +1,4 @@
-/* sql_calls.h -- tables that are called like functions: series_match. sql_calls.c
+/* sql_calls.h -- tables that are called like functions: series_match, windows, rollup. sql_calls.c
  * has what they share; a call says what its arguments are and makes rows, some at a time. */
 #ifndef OTLITE_STORE_SQL_CALLS_H
 #define OTLITE_STORE_SQL_CALLS_H
@@ -37,13 +37,23 @@ struct sql_call {
     /* Free c->own; NULL: it has none. */
     void (*end)(struct call_cursor *c);
 };
+extern const struct sql_call call_windows; /* sql_windows.c */
 
 /* Arguments. i: which; err names it. */
 /* Select the series of argument i, a selector; all when it is NULL. */
 enum otl_err call_select(struct call_cursor *c, int i, int64_t project,
                          struct otl_error *err) OTL_MUSTCHECK;
+/* Nanoseconds since 1970, a number. */
+enum otl_err call_time(struct call_cursor *c, int i, int64_t *out,
+                       struct otl_error *err) OTL_MUSTCHECK;
+/* A length of time: "5m", "30s", "1h"; a number counts units of unit_ns. At least 1 ns. */
+enum otl_err call_duration(struct call_cursor *c, int i, int64_t unit_ns, int64_t *out,
+                           struct otl_error *err) OTL_MUSTCHECK;
+
 /* Append one cell to c->row. */
 void call_int(struct call_cursor *c, int64_t v);
+void call_double(struct call_cursor *c, double d); /* NaN: its bytes */
+void call_null(struct call_cursor *c);
 void call_text(struct call_cursor *c, struct bytes s);
 /* c->row becomes a row, and is empty again. */
 enum otl_err call_row(struct call_cursor *c, struct otl_error *err) OTL_MUSTCHECK;

@@ -103,6 +103,8 @@ const SERIES_MATCH = [
     { service: 'shop', time: text(3), value: 300 }, { service: 'shop', time: text(1), value: 7 },
     { service: 'shop', time: text(2), value: null },
 ];
+const WINDOWS = [[0, 0], [1, 1], [2, 2], [3, 0.5]].map(([minute, rate]) =>
+    ({ service: 'shop', minute: minuteText(minute), per_second: rate }));
 const LATEST = [
     { service_name: 'cache', metric: 'memory.used', attributes: '{"pool":"heap"}', value: 1, time: text(1) },
     { service_name: 'shop', metric: 'memory.used', attributes: '{"pool":"heap"}', value: 300, time: text(3) },
@@ -152,7 +154,7 @@ const GAPS = [
     { service_name: 'cache', metric: 'hits', attributes: '{}', time: text(16),
         seconds_since_last: 900, no_recorded_value: 0 },
 ];
-const ANSWERS = [FIRST, EXPONENTIAL, SUMMARY, SERIES_MATCH, LATEST, RATE, P95, AVERAGE, MOST_POINTS, MOST_SERIES,
+const ANSWERS = [FIRST, EXPONENTIAL, SUMMARY, SERIES_MATCH, WINDOWS, LATEST, RATE, P95, AVERAGE, MOST_POINTS, MOST_SERIES,
     BY_ATTRIBUTE, LAST_HOUR, SLOW_REQUESTS, GAPS];
 
 const page = fs.readFileSync(path.join(REPO, 'docs', 'schema.md'), 'utf8');

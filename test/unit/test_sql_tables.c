@@ -366,6 +366,95 @@ static void series_match_is_what_the_catalogue_says(void **state)
                             " p.series_id WHERE s.attributes = '{\"k\":\"4\"}'"));
 }
 
+/* Each aggregate of windows() worked out by SQLite from plain rows, for windows of step seconds. */
+static void assert_windows(int step, const char *by)
+{
+    char sql[4000], naive[1500];
+
+    snprintf(naive, sizeof(naive),
+             "SELECT %s AS g, (p.time / %d000000000) * %d000000000 AS t,"
+             " count(*) AS c, sum(value) * 1.0 AS s, avg(value) AS a, min(value) * 1.0 AS l,"
+             " max(value) * 1.0 AS m, sum(CASE WHEN before IS NULL THEN 0 WHEN value < before OR"
+             " start_time > t_before THEN value ELSE value - before END) * 1.0 AS i FROM"
+             " (SELECT *, lag(value) OVER w AS before, lag(time) OVER w AS t_before FROM"
+             "  temp.plain_number WHERE series_id IN (SELECT series_id FROM series_match('c'))"
+             "  WINDOW w AS (PARTITION BY series_id ORDER BY time, start_time)) p"
+             " JOIN series s ON s.id = p.series_id GROUP BY 1, 2",
+             by == NULL ? "'{}'" : "s.attributes", step, step);
+    snprintf(
+        sql, sizeof(sql),
+        "SELECT count(*) || ' ' || count(CASE WHEN w.count IS c AND w.sum IS s AND abs(w.avg - a)"
+        " < 1e-9 AND w.min IS l AND w.max IS m AND w.increase IS i AND abs(w.rate - i / %d) < 1e-9"
+        " THEN 1 END) || ' ' || (SELECT count(*) FROM (%s)) FROM (%s) n LEFT JOIN"
+        " windows('c', 960000000000, 1080000000000, '%ds', '%s') w ON w.labels = n.g AND"
+        " w.time = n.t",
+        step, naive, naive, step, by == NULL ? "" : by);
+    snprintf(naive, sizeof(naive), "%s", ask(sql));
+    if (atoi(naive) < 3 || atoi(naive) != atoi(strchr(naive, ' ')))
+        fail_msg("step %d by %s: %s (windows, right ones)", step, by == NULL ? "" : by, naive);
+}
+
+static void windows_are_what_sqlite_makes_of_the_rows(void **state)
+{
+    (void)state;
+    assert_windows(10, NULL);
+    assert_windows(4, "k");
+    assert_windows(40, " k ,nothing");
+    assert_string_equal(ask("SELECT labels FROM windows('c{k=\"2\"}', 0, 2e12, '1h',"
+                            " '__name__,service,type,unit,scope,resource.service.name,k,absent')"),
+                        "{\"__name__\":\"c\",\"service\":\"svc\",\"type\":\"sum\",\"unit\":\"1\","
+                        "\"scope\":\"lib\",\"resource.service.name\":\"svc\",\"k\":\"2\"}");
+    /* First and last over all series: the greater id of those with the time. */
+    assert_string_equal(
+        ask("SELECT first || ' ' || last FROM windows('c', 0, 2000000000000, 2000000000000)"),
+        ask("SELECT (SELECT value * 1.0 FROM temp.plain_number WHERE series_id IN (SELECT series_id"
+            " FROM series_match('c')) ORDER BY time, series_id DESC LIMIT 1) || ' ' || (SELECT "
+            "value *"
+            " 1.0 FROM temp.plain_number WHERE series_id IN (SELECT series_id FROM "
+            "series_match('c'))"
+            " ORDER BY time DESC, series_id DESC LIMIT 1)"));
+    assert_string_equal(ask("SELECT count(*) FROM windows('c', 5, 5, 1)"), "0");
+    assert_string_equal(ask("SELECT count(*) FROM windows('c{k=\"none\"}', 0, 2e12, '1m')"), "0");
+}
+
+static void wrong_arguments_of_calls_are_said(void **state)
+{
+    static const char *const wrong[][2] = {
+        {"windows('c', 0, 1)", "windows(selector, from, to, step [, by]): step is missing"},
+        {"windows('c', 'x', 1, 1)", "windows: from must be a time in nanoseconds"},
+        {"windows('c', 0, 1, '5 parsecs')", "windows: step must be a length of time"},
+        {"windows('c', 0, 1, 0)", "windows: step must be a length of time"},
+        {"windows('c', 0, 9e18, 1)", "take a longer step"},
+        {"windows('c{', 0, 1, 1)", "error: "},
+        {"rollup('c', '5m', 0)", "rollup(selector, resolution, from, to): to is missing"},
+        {"rollup('c', '7m', 0, 1)", "there are rollups of '5m' and '1h'"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        char sql[200];
+
+        snprintf(sql, sizeof(sql), "SELECT * FROM %s", wrong[i][0]);
+        if (strstr(ask(sql), wrong[i][1]) == NULL)
+            fail_msg("%s: %s", wrong[i][0], ask(sql));
+    }
+}
+
+static void rollup_rows_are_what_sqlite_makes_of_the_rows(void **state)
+{
+    (void)state;
+    assert_string_equal(
+        ask("SELECT count(*) || ' ' || count(CASE WHEN r.points IS n AND r.count IS n AND r.sum IS "
+            "s AND"
+            " r.min IS l AND r.max IS m AND r.first_time IS f AND r.last_time IS t THEN 1 END) FROM"
+            " (SELECT series_id, count(*) AS n, sum(value) * 1.0 AS s, min(value) * 1.0 AS l,"
+            "  max(value) * 1.0 AS m, min(time) AS f, max(time) AS t FROM temp.plain_number"
+            "  WHERE series_id IN (SELECT series_id FROM series_match('c'))"
+            "  GROUP BY series_id, time / 300000000000) x"
+            " JOIN rollup('c', '5m', 0, 3000000000000) r ON r.series_id = x.series_id AND r.time ="
+            "  f / 300000000000 * 300000000000"),
+        "6 6");
+}
+
 static void two_statements_at_a_time_share_a_snapshot(void **state)
 {
     sqlite3_stmt *a, *b;
@@ -436,6 +525,9 @@ int main(void)
         cmocka_unit_test(a_join_goes_from_series_to_points),
         cmocka_unit_test(new_rows_are_read_from_the_file_once),
         cmocka_unit_test(series_match_is_what_the_catalogue_says),
+        cmocka_unit_test(windows_are_what_sqlite_makes_of_the_rows),
+        cmocka_unit_test(rollup_rows_are_what_sqlite_makes_of_the_rows),
+        cmocka_unit_test(wrong_arguments_of_calls_are_said),
         cmocka_unit_test(limits_end_a_statement_and_tell_why),
         cmocka_unit_test(tables_cannot_be_changed),
         cmocka_unit_test(two_statements_at_a_time_share_a_snapshot),
