@@ -6,7 +6,7 @@
 #   make test SAN=address,undefined | SAN=thread
 #   make bench      measure what docs/performance.md shows, and put it there: ten minutes
 #   make bench-full the same with the references' published times: hours
-#   make torture   storage against a naive model, 10,000 random sequences: ten minutes
+#   make torture   storage against a naive model, 100,000 random sequences: an hour
 #   make fuzz       feed each decoder mutated requests for FUZZ_SECONDS (needs clang)
 #   make install PREFIX=/usr/local DESTDIR=
 
@@ -131,7 +131,7 @@ $(B)/test/%: test/unit/%.c $(wildcard test/lib/*.c test/lib/*.h) $(LIB)
 unit: $(UNIT_BIN)
 
 # Random sequences of inserts, seals, merges, retention and restarts against a naive model.
-TORTURE_SEQUENCES ?= 10000
+TORTURE_SEQUENCES ?= 100000
 torture: deps-build deps-test
 	@$(MAKE) $(JOBS) --no-print-directory $(B)/test/test_storage_model
 	OTLITE_MODEL_SEQUENCES=$(TORTURE_SEQUENCES) $(B)/test/test_storage_model

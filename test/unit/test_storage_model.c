@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -29,7 +30,8 @@
 #include "store_fixture.h"
 
 enum {
-    SEQUENCES = 2000, /* in CI; `make torture` runs 10,000 and more */
+    SEQUENCES = 10000,
+    PROCESSES = 2, /* a sequence waits for the disk half of its time */
     STEPS = 14,
     NUMBERS = 4, /* series of numbers, then so many of histograms */
     HISTOGRAMS = 2,
@@ -542,23 +544,45 @@ static void run_sequence(uint64_t seed, struct fx *fx, struct model_point *point
     fx_dir_free(w.dir);
 }
 
+static void run_sequences(uint64_t first, uint64_t n)
+{
+    struct fx *fx = fx_new();
+    struct model_point *points = malloc(MAX_POINTS * sizeof(*points));
+
+    assert_non_null(points);
+    for (uint64_t seed = first; seed < first + n; seed++)
+        run_sequence(seed, fx, points);
+    free(points);
+    fx_free(fx);
+}
+
 static void every_sequence_reads_as_the_model(void **state)
 {
     const char *one = getenv("OTLITE_MODEL_SEED"), *many = getenv("OTLITE_MODEL_SEQUENCES");
-    uint64_t first = one != NULL ? strtoull(one, NULL, 10) : 1;
-    uint64_t n = one != NULL ? 1 : many != NULL ? strtoull(many, NULL, 10) : SEQUENCES;
-    struct fx *fx = fx_new();
-    struct model_point *points = malloc(MAX_POINTS * sizeof(*points));
+    uint64_t n = many != NULL ? strtoull(many, NULL, 10) : SEQUENCES;
+    pid_t children[PROCESSES];
+    int failed = 0, status;
     (void)state;
 
-    assert_non_null(points);
     log_init(LOG_ERROR, LOG_LOGFMT);
-    for (uint64_t seed = first; seed < first + n; seed++)
-        run_sequence(seed, fx, points);
-    printf("%llu sequences, seeds %llu to %llu\n", (unsigned long long)n, (unsigned long long)first,
-           (unsigned long long)(first + n - 1));
-    free(points);
-    fx_free(fx);
+    if (one != NULL) {
+        run_sequences(strtoull(one, NULL, 10), 1);
+        return;
+    }
+    for (uint64_t k = 0; k < PROCESSES; k++) {
+        children[k] = fork();
+        assert_true(children[k] >= 0);
+        if (children[k] == 0) {
+            run_sequences(1 + k * n / PROCESSES, (k + 1) * n / PROCESSES - k * n / PROCESSES);
+            _exit(0); /* a failure goes the usual way, and ends in another status */
+        }
+    }
+    for (int k = 0; k < PROCESSES; k++) {
+        assert_int_equal(waitpid(children[k], &status, 0), children[k]);
+        failed += status != 0;
+    }
+    assert_int_equal(failed, 0);
+    printf("%llu sequences, seeds 1 to %llu\n", (unsigned long long)n, (unsigned long long)n);
 }
 
 int main(void)
