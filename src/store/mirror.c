@@ -4,9 +4,16 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+/* Pages of rows that are kept for the next half. New memory costs a fault for each hundred rows,
+ * which is more than all else that is done for them. */
+enum { MAX_SPARE_PAGES = 64 };
+
 struct head_mirror {
-    pthread_mutex_t mu; /* guards halves, and that one of them is not freed while it is taken */
+    pthread_mutex_t
+        mu; /* guards halves, and that one of them is not freed while it is taken; spare */
     struct mirror_half *halves[HEAD_KINDS][HEAD_HALVES];
+    struct mirror_row *spare[MAX_SPARE_PAGES];
+    int n_spare;
     _Atomic uint64_t bytes;
     atomic_uint owners;
 };
@@ -40,8 +47,39 @@ void head_mirror_free(struct head_mirror *m)
         for (int h = 0; h < HEAD_HALVES; h++)
             mirror_half_put(m->halves[k][h]);
     }
+    while (m->n_spare > 0)
+        free(m->spare[--m->n_spare]);
     (void)pthread_mutex_destroy(&m->mu);
     free(m);
+}
+
+static struct mirror_row *take_page(struct head_mirror *m)
+{
+    struct mirror_row *page = NULL;
+
+    (void)pthread_mutex_lock(&m->mu);
+    if (m->n_spare > 0)
+        page = m->spare[--m->n_spare];
+    (void)pthread_mutex_unlock(&m->mu);
+    if (page == NULL) {
+        page = malloc(MIRROR_PAGE_ROWS * sizeof(*page));
+        if (page != NULL)
+            m->bytes += MIRROR_PAGE_ROWS * sizeof(*page);
+    }
+    return page;
+}
+
+static void give_page(struct head_mirror *m, struct mirror_row *page)
+{
+    (void)pthread_mutex_lock(&m->mu);
+    if (m->n_spare < MAX_SPARE_PAGES) {
+        m->spare[m->n_spare++] = page;
+        page = NULL;
+    }
+    (void)pthread_mutex_unlock(&m->mu);
+    if (page != NULL)
+        m->bytes -= MIRROR_PAGE_ROWS * sizeof(*page);
+    free(page);
 }
 
 struct mirror_half *head_mirror_get(struct head_mirror *m, enum series_kind kind, int half,
@@ -104,10 +142,8 @@ void mirror_half_put(struct mirror_half *h)
 
     if (h == NULL || atomic_fetch_sub(&h->refs, 1) != 1)
         return;
-    for (int i = 0; i < MIRROR_MAX_PAGES && h->pages[i] != NULL; i++) {
-        free(h->pages[i]);
-        bytes += MIRROR_PAGE_ROWS * sizeof(struct mirror_row);
-    }
+    for (int i = 0; i < MIRROR_MAX_PAGES && h->pages[i] != NULL; i++)
+        give_page(h->owner, h->pages[i]);
     for (struct mirror_series *s = h->series; s != NULL;) {
         struct mirror_series *smaller = s->smaller;
 
@@ -162,10 +198,9 @@ bool mirror_half_add_page(struct mirror_half *h)
     if (page >= MIRROR_MAX_PAGES)
         return false;
     if (h->pages[page] == NULL) { /* one that a failed transaction left is used again */
-        h->pages[page] = malloc(MIRROR_PAGE_ROWS * sizeof(struct mirror_row));
+        h->pages[page] = take_page(h->owner);
         if (h->pages[page] == NULL)
             return false;
-        h->owner->bytes += MIRROR_PAGE_ROWS * sizeof(struct mirror_row);
     }
     return true;
 }
