@@ -27,7 +27,8 @@
 
 enum {
     UNDER_WAY = 4, /* lines that are decoded or wait for the writer */
-    PROGRESS_NS = NS_PER_S / 4
+    PROGRESS_NS = NS_PER_S / 4,
+    REST_US = 10000 /* for sealing, when the head is full */
 };
 
 struct importer;
@@ -41,7 +42,8 @@ struct line {
     char *text;
     size_t cap;
     uint64_t number;
-    bool busy;
+    bool busy;  /* not free for another line */
+    bool again; /* came back because the head is full: to be submitted once more */
 };
 
 struct importer {
@@ -97,16 +99,19 @@ static void line_done(struct handoff_item *item)
     struct line *l = (struct line *)(void *)((char *)item - offsetof(struct line, job.done));
     struct importer *im = l->im;
 
+    im->n_busy--;
+    l->again = l->job.rc == OTL_EBUSY;
+    if (l->again)
+        return;
     if (l->job.rc == OTL_OK)
         count(im, l);
     else
         fail(im, l, &l->job.err);
     arena_reset(&l->arena, (size_t)im->config->otlp_decode_memory);
     l->busy = false;
-    im->n_busy--;
 }
 
-/* Wait until one line is finished. */
+/* Wait until one line comes back. */
 static void wait_for_one(struct importer *im)
 {
     struct pollfd p = {.fd = im->back.fd, .events = POLLIN};
@@ -118,30 +123,59 @@ static void wait_for_one(struct importer *im)
 
 /* ---- the way in ---- */
 
-/* The writer's queue is short of nothing but time: a line that it has no room for is offered again.
- */
 static enum otl_err submit(struct importer *im, struct line *l, struct otl_error *err)
 {
     enum otl_err rc;
 
+    l->again = false;
     l->job = (struct write_job){.reply_to = &im->back,
                                 .done = {.run = line_done},
                                 .batch = &l->batch,
                                 .project_id = im->project_id,
                                 .bytes = l->arena.used};
-    while ((rc = writer_submit(im->writer, &l->job, err)) == OTL_EBUSY) {
-        if (im->n_busy > 0)
-            wait_for_one(im);
-        else
-            (void)usleep(10000); /* the head is full; sealing makes room */
-        if (im->rc != OTL_OK)
-            return im->rc;
-    }
+    rc = writer_submit(im->writer, &l->job, err);
     if (rc == OTL_OK) {
         l->busy = true;
         im->n_busy++;
     }
     return rc;
+}
+
+/* Lines that came back for want of room are offered again once sealing has had a moment. */
+static void offer_again(struct importer *im)
+{
+    bool rested = false;
+
+    for (int i = 0; i < UNDER_WAY; i++) {
+        struct line *l = &im->lines[i];
+        struct otl_error err = {0};
+
+        if (!l->again)
+            continue;
+        if (!rested)
+            (void)usleep(REST_US);
+        rested = true;
+        if (submit(im, l, &err) != OTL_OK) {
+            fail(im, l, &err);
+            l->busy = l->again = false;
+        }
+    }
+}
+
+/* Until no more than n lines are under way, or one has failed. */
+static void settle(struct importer *im, unsigned n)
+{
+    for (;;) {
+        unsigned waiting = 0;
+
+        for (int i = 0; i < UNDER_WAY; i++)
+            waiting += im->lines[i].busy;
+        if (waiting <= n)
+            return;
+        if (im->n_busy > 0)
+            wait_for_one(im);
+        offer_again(im);
+    }
 }
 
 static void take_line(struct importer *im, struct line *l, size_t n)
@@ -189,8 +223,7 @@ static enum otl_err read_lines(struct importer *im, struct otl_error *err)
         struct line *l = im->lines;
         ssize_t n;
 
-        while (im->n_busy == UNDER_WAY)
-            wait_for_one(im);
+        settle(im, UNDER_WAY - 1);
         while (l->busy)
             l++;
         errno = 0;
@@ -210,8 +243,7 @@ static enum otl_err read_lines(struct importer *im, struct otl_error *err)
         take_line(im, l, (size_t)n);
         show_progress(im, false);
     }
-    while (im->n_busy > 0)
-        wait_for_one(im);
+    settle(im, 0);
     show_progress(im, true);
     if (im->rc != OTL_OK)
         *err = im->err;
@@ -239,9 +271,11 @@ static enum otl_err start(struct importer *im, const char *project, struct otl_e
         .arg = im,
         .max_bytes = c->retention_max_bytes,
     };
+    struct maintain_opts m; /* seals what comes in; retention is the daemon's */
     enum otl_err rc;
 
     cli_store_opts(c, &w.store);
+    m = (struct maintain_opts){.store = w.store, .rollups = c->rollups};
     cli_decode_limits(c, &im->limits);
     im->limits.max_points = 0; /* lines are as long as they are */
     arena_set_process_limit(0);
@@ -256,11 +290,17 @@ static enum otl_err start(struct importer *im, const char *project, struct otl_e
         rc = handoff_init(&im->back, err);
     if (rc != OTL_OK)
         return rc;
-    return writer_start(&w, &im->writer, err);
+    rc = writer_start(&w, &im->writer, err);
+    if (rc == OTL_OK)
+        rc = maintainer_start(&m, im->writer, &im->maintainer, err);
+    return rc;
 }
 
 static void stop(struct importer *im)
 {
+    if (im->maintainer != NULL)
+        maintainer_stop(im->maintainer);
+    maintainer_free(im->maintainer);
     if (im->writer != NULL) {
         writer_stop(im->writer);
         (void)handoff_drain(&im->back);

@@ -68,6 +68,21 @@ test('rejected points are counted by reason, with the line', TIMEOUT, async () =
     assert.match(r.stdout, /1 points: 0 stored .* 1 rejected\n {2}1 rejected: .* \(first in line 1\)\n$/);
 });
 
+test('more than the head takes is sealed on the way', TIMEOUT, async () => {
+    const dir = tempDir();
+    const lines = Array.from({ length: 30 }, (_, i) => JSON.stringify(request([{ name: 'many', gauge: { dataPoints:
+        Array.from({ length: 1000 }, (__, k) => ({ timeUnixNano: (BigInt(now()) - BigInt(30 - i) * 1000000000n).toString(),
+            asInt: String(i), attributes: [{ key: 'k', value: { intValue: String(k) } }] })) } }])));
+
+    assert.match(await cliOk(['import', '--data', dir, '--set', 'head.max_rows=1000', '-'],
+        { input: `${lines.join('\n')}\n` }), /30000 points: 30000 stored/);
+    const said = JSON.parse(await cliOk(['stats', '--data', dir, '--json']));
+
+    assert.equal(said.points, 30000);
+    assert.ok(said.chunks > 0 && said.head_points < 30000);
+    assert.match(await cliOk(['check', '--data', dir]), /all is well/);
+});
+
 test('not beside a daemon, and not for a project that is not there', TIMEOUT, async (t) => {
     const d = await Otlite.start();
 
