@@ -129,7 +129,9 @@ static double growth(enum value_kind kind_a, int64_t a, int64_t time_a, enum val
     return now - before;
 }
 
-/* False when b is not after a, so that first, last and increase are uncertain. */
+/* False when b is not after a, so that first, last and increase are uncertain, and so is whether a
+ * point is in both. Points of one series are told apart by start times, too, which rows have not.
+ */
 static bool join_numbers(struct number_row *a, const struct number_row *b)
 {
     bool after = true;
@@ -145,8 +147,7 @@ static bool join_numbers(struct number_row *a, const struct number_row *b)
         a->window = window;
         return true;
     }
-    after = a->last_time < b->first_time ||
-            (a->count == 1 && b->count == 1 && a->last_time == b->first_time); /* two start times */
+    after = a->last_time < b->first_time;
     a->increase += b->increase + growth(a->last_kind, a->last, a->last_time, b->first_kind,
                                         b->first, b->first_start);
     a->count += b->count;
@@ -312,8 +313,7 @@ static void join_increase(const struct histogram_row *a, const struct histogram_
 static bool join_histograms(struct histogram_row *a, const struct histogram_row *b,
                             struct histogram_lists *l, bool delta)
 {
-    bool after =
-        a->last_time < b->first_time || (a->n == 1 && b->n == 1 && a->last_time == b->first_time);
+    bool after = a->last_time < b->first_time;
 
     if (b->counts.n != a->counts.n || b->first.n != a->first.n)
         return false; /* not of the same bounds after all */

@@ -210,6 +210,33 @@ static void overlapping_rows_are_said_to_be_uncertain(void **state)
     series_points_fini(&out);
 }
 
+/* Two parts that each have one point of the window, at the same time: it may be one point, stored
+ * again with another value, which counts once. Only the raw points can tell. */
+static void rows_of_the_same_time_are_uncertain(void **state)
+{
+    struct series_points a, b, ra, rb, out;
+    const struct series_points *sources[] = {&ra, &rb};
+    bool exact = true;
+    (void)state;
+
+    series_points_init(&a, KIND_NUMBER);
+    series_points_init(&b, KIND_NUMBER);
+    series_points_init(&ra, KIND_NUMBER_ROLLUP);
+    series_points_init(&rb, KIND_NUMBER_ROLLUP);
+    series_points_init(&out, KIND_NUMBER_ROLLUP);
+    assert_true(series_points_add_number(&a, 3600 * SECOND, 0, 0, VALUE_INT, 1));
+    assert_true(series_points_add_number(&b, 3600 * SECOND, 0, 0, VALUE_INT, 2));
+    assert_true(rollup_add(&ra, &a, ROLLUP_5M, false));
+    assert_true(rollup_add(&rb, &b, ROLLUP_5M, false));
+    assert_true(rollup_merge(&out, sources, 2, false, &exact));
+    assert_false(exact);
+    series_points_fini(&a);
+    series_points_fini(&b);
+    series_points_fini(&ra);
+    series_points_fini(&rb);
+    series_points_fini(&out);
+}
+
 /* ---- histograms ---- */
 
 enum { BUCKETS = 4 };
@@ -339,6 +366,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_those_of_the_points),
         cmocka_unit_test(overlapping_rows_are_said_to_be_uncertain),
+        cmocka_unit_test(rows_of_the_same_time_are_uncertain),
         cmocka_unit_test(histograms_are_those_of_the_points),
     };
 
