@@ -88,6 +88,9 @@ enum otl_err store_task(struct store *s, store_task_fn *task, void *arg, int64_t
  * the series. When the task is committed, the store and the mirror forget the half. */
 enum { KIND_ALL = -1 };
 enum otl_err store_rotate(struct store *s, int kind, struct otl_error *err) OTL_MUSTCHECK;
+/* Close the halves that reached a limit. Requests do it by themselves; this is for the age of rows after
+ * which none came. Touches no file when there is nothing to close. */
+enum otl_err store_rotate_due(struct store *s, struct otl_error *err) OTL_MUSTCHECK;
 enum otl_err store_seal(struct store *s, int kind, int half, int64_t epoch,
                         struct otl_error *err) OTL_MUSTCHECK;
 /* For tasks: delete those of n series that no half of the head has rows of, and of which nothing came

@@ -288,13 +288,28 @@ enum otl_err head_writer_rotate(struct head_writer *w, enum series_kind kind, st
     return OTL_OK;
 }
 
+static bool kind_is_due(const struct head_writer *w, int kind)
+{
+    int half = head_writer_open_half(w, kind);
+
+    return is_due(w, &w->halves[kind][half]) && w->halves[kind][1 - half].s.state == HEAD_SEALED;
+}
+
+bool head_writer_is_due(const struct head_writer *w)
+{
+    bool due = false;
+
+    for (int k = 0; k < HEAD_KINDS; k++)
+        due = due || kind_is_due(w, k);
+    return due;
+}
+
 enum otl_err head_writer_rotate_due(struct head_writer *w, struct otl_error *err)
 {
     for (int k = 0; k < HEAD_KINDS; k++) {
-        int half = head_writer_open_half(w, k);
         enum otl_err rc;
 
-        if (!is_due(w, &w->halves[k][half]) || w->halves[k][1 - half].s.state != HEAD_SEALED)
+        if (!kind_is_due(w, k))
             continue;
         rc = head_writer_rotate(w, (enum series_kind)k, err);
         if (rc != OTL_OK && rc != OTL_EBUSY) /* not emptied yet: later */

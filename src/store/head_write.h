@@ -69,6 +69,8 @@ enum otl_err head_writer_rows(struct head_writer *w, enum series_kind kind,
 
 /* Close the open halves that reached a limit, as far as the others can be opened. */
 enum otl_err head_writer_rotate_due(struct head_writer *w, struct otl_error *err) OTL_MUSTCHECK;
+/* Would that close one, as far as memory tells? */
+bool head_writer_is_due(const struct head_writer *w);
 /* Close the open half of a kind unless it is empty. OTL_EBUSY: the other one is not sealed and
  * empty. */
 enum otl_err head_writer_rotate(struct head_writer *w, enum series_kind kind,

@@ -805,6 +805,18 @@ enum otl_err store_rotate(struct store *s, int kind, struct otl_error *err)
     return rc;
 }
 
+static enum otl_err rotate_due(void *arg, struct store *s, struct db *db, struct otl_error *err)
+{
+    (void)arg;
+    (void)db;
+    return head_writer_rotate_due(&s->head, err);
+}
+
+enum otl_err store_rotate_due(struct store *s, struct otl_error *err)
+{
+    return head_writer_is_due(&s->head) ? store_task(s, rotate_due, NULL, 0, err) : OTL_OK;
+}
+
 enum otl_err store_seal(struct store *s, int kind, int half, int64_t epoch, struct otl_error *err)
 {
     return head_writer_seal(&s->head, (enum series_kind)kind, half, epoch, err);

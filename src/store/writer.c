@@ -516,6 +516,17 @@ static void cut_grown_log(struct writer *w)
     }
 }
 
+/* Rows get old where nothing is sent any more, too. Another process's lock lets it wait. */
+static void close_old_halves(struct writer *w)
+{
+    struct otl_error err = {0};
+    uint64_t held;
+
+    if (store_rotate_due(w->store, &err) != OTL_OK && err.code != OTL_ELOCKED &&
+        log_gate_open(&w->log_gate, 60 * NS_PER_S, &held))
+        LOG(LOG_ERROR, "writer", "cannot close a half of the head", LOG_S("error", err.msg));
+}
+
 static void tick_if_due(struct writer *w)
 {
     int64_t now = clock_mono_ns();
@@ -523,6 +534,7 @@ static void tick_if_due(struct writer *w)
     if (now < w->next_tick_ns)
         return;
     w->next_tick_ns = now + NS_PER_S;
+    close_old_halves(w);
     cut_grown_log(w);
     limit_file(w);
     STATS_SET(wal_bytes, file_bytes(w->wal_path));

@@ -454,6 +454,22 @@ static void the_log_comes_down_after_a_reader_left_without_new_traffic(void **st
     assert_true(STATS_GET(db_bytes) > 0);
 }
 
+/* Sealing takes closed halves only: without this, what came last would stay unsealed, and out of
+ * retention's reach, for as long as nothing else comes. */
+static void rows_get_old_without_further_requests(void **state)
+{
+    (void)state;
+    opts.store.head_max_age_ms = 1;
+    start();
+    submit(0);
+    drain(1);
+    assert_int_equal(jobs[0].w.rc, OTL_OK);
+    wait_tick();
+    wait_tick(); /* the second one began when the row was more than a millisecond old */
+    assert_int_equal(
+        fx_query(dir, "SELECT count(*) FROM head WHERE kind = 'number' AND state = 'closed'"), 1);
+}
+
 static void a_database_that_cannot_be_opened_is_reported_by_start(void **state)
 {
     char path[4200];
@@ -714,6 +730,7 @@ int main(void)
         CASE(stopping_refuses_new_jobs_and_finishes_the_waiting_ones),
         CASE(the_log_stays_near_its_cap),
         CASE(the_log_comes_down_after_a_reader_left_without_new_traffic),
+        CASE(rows_get_old_without_further_requests),
         CASE(a_database_that_cannot_be_opened_is_reported_by_start),
         CASE(a_task_takes_its_turn_in_a_transaction_of_its_own),
         CASE(with_durability_full_a_task_is_not_grouped_with_requests),
