@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "block.h"
+#include "export_json.h"
 #include "head.h"
 #include "otlite/attrs.h"
 #include "part.h"
@@ -60,14 +61,6 @@ static enum otl_err stepped(struct checker *c, int step, const char *what, struc
     }
     *err = mine;
     return rc;
-}
-
-static struct bytes column_bytes(sqlite3_stmt *st, int col)
-{
-    const void *p = sqlite3_column_blob(st, col);
-    int n = sqlite3_column_bytes(st, col);
-
-    return p == NULL || n <= 0 ? bytes_of(NULL, 0) : bytes_of(p, (size_t)n);
 }
 
 /* ---- the file ---- */

@@ -340,34 +340,10 @@ static void count_sample(struct writer *w, const char *family, const char *suffi
     buf_add_char(&w->text, '\n');
 }
 
-static double double_at(const struct series_points *p, int f, size_t i)
-{
-    double d;
-
-    memcpy(&d, &p->fields[f].v[i], sizeof(d));
-    return d;
-}
-
 static double number_at(const struct series_points *p, int f, size_t i)
 {
-    return p->fields[f].kind[i] == VALUE_INT ? (double)p->fields[f].v[i] : double_at(p, f, i);
-}
-
-static const int64_t *list_at(const struct series_points *p, int f, size_t i, size_t *n)
-{
-    const struct field_column *c = &p->fields[f];
-    uint32_t from = i == 0 ? 0 : c->end[i - 1];
-
-    *n = c->end[i] - from;
-    return c->v + from;
-}
-
-static struct bytes bytes_at(const struct series_points *p, int f, size_t i)
-{
-    const struct field_column *c = &p->fields[f];
-    uint32_t from = i == 0 ? 0 : c->end[i - 1];
-
-    return bytes_of(c->bytes.p + from, c->end[i] - from);
+    return p->fields[f].kind[i] == VALUE_INT ? (double)p->fields[f].v[i]
+                                             : series_points_double(p, f, i);
 }
 
 /* ` # {trace_id="...",span_id="..."} value time`: the newest exemplar of point i above low and up
@@ -392,8 +368,8 @@ static void add_exemplar(struct writer *w, size_t i, double low, double high)
     }
     if (best == SIZE_MAX)
         return;
-    trace = bytes_at(e, EXEMPLAR_TRACE_ID, best);
-    span = bytes_at(e, EXEMPLAR_SPAN_ID, best);
+    trace = series_points_bytes(e, EXEMPLAR_TRACE_ID, best);
+    span = series_points_bytes(e, EXEMPLAR_SPAN_ID, best);
     buf_add_str(b, " # {");
     if (trace.n > 0) {
         buf_add_str(b, "trace_id=\"");
@@ -536,10 +512,11 @@ static enum otl_err add_histogram_point(struct writer *w, const struct family_se
 {
     bool delta = s->info.temporality == TEMPORALITY_DELTA, anew = true;
     bool has_sum = w->p.fields[HISTOGRAM_SUM].kind[i] != VALUE_NONE;
-    double sum = has_sum ? double_at(&w->p, HISTOGRAM_SUM, i) : 0, low = -(double)INFINITY;
+    double sum = has_sum ? series_points_double(&w->p, HISTOGRAM_SUM, i) : 0,
+           low = -(double)INFINITY;
     int64_t count = w->p.fields[HISTOGRAM_COUNT].v[i], below = 0;
-    size_t n;
-    const int64_t *counts = list_at(&w->p, HISTOGRAM_COUNTS, i, &n);
+    uint32_t n;
+    const int64_t *counts = series_points_list(&w->p, HISTOGRAM_COUNTS, i, &n);
     int64_t bounds_id = w->bounds_id;
     enum otl_err rc = use_bounds(w, w->p.fields[HISTOGRAM_BOUNDS_ID].v[i], err);
 
@@ -579,7 +556,7 @@ static void add_exponential_point(struct writer *w, const struct family_series *
     double scale = ldexp(1, -(int)p->fields[EXPONENTIAL_SCALE].v[i]);
     bool has_sum = p->fields[EXPONENTIAL_SUM].kind[i] != VALUE_NONE;
     int64_t count = p->fields[EXPONENTIAL_COUNT].v[i], below = 0;
-    size_t n;
+    uint32_t n;
     const int64_t *v;
     double low = -(double)INFINITY, le;
 
@@ -587,7 +564,7 @@ static void add_exponential_point(struct writer *w, const struct family_series *
         w->losses->points++; /* scales change from point to point: there is no total to run */
         return;
     }
-    v = list_at(p, EXPONENTIAL_NEGATIVE, i, &n);
+    v = series_points_list(p, EXPONENTIAL_NEGATIVE, i, &n);
     for (size_t k = n; k-- > 0;) {
         if (v[k] == 0)
             continue;
@@ -598,11 +575,11 @@ static void add_exponential_point(struct writer *w, const struct family_series *
     }
     if (p->fields[EXPONENTIAL_ZERO_COUNT].v[i] > 0) {
         below += p->fields[EXPONENTIAL_ZERO_COUNT].v[i];
-        le = double_at(p, EXPONENTIAL_ZERO_THRESHOLD, i);
+        le = series_points_double(p, EXPONENTIAL_ZERO_THRESHOLD, i);
         add_bucket(w, s, i, low, le, below);
         low = le;
     }
-    v = list_at(p, EXPONENTIAL_POSITIVE, i, &n);
+    v = series_points_list(p, EXPONENTIAL_POSITIVE, i, &n);
     for (size_t k = 0; k < n; k++) {
         if (v[k] == 0)
             continue;
@@ -614,13 +591,14 @@ static void add_exponential_point(struct writer *w, const struct family_series *
         low = le;
     }
     add_bucket(w, s, i, low, (double)INFINITY, count);
-    add_count_and_sum(w, s, i, count, has_sum, has_sum ? double_at(p, EXPONENTIAL_SUM, i) : 0);
+    add_count_and_sum(w, s, i, count, has_sum,
+                      has_sum ? series_points_double(p, EXPONENTIAL_SUM, i) : 0);
 }
 
 static void add_summary_point(struct writer *w, const struct family_series *s, size_t i)
 {
-    size_t n;
-    const int64_t *v = list_at(&w->p, SUMMARY_QUANTILES, i, &n);
+    uint32_t n;
+    const int64_t *v = series_points_list(&w->p, SUMMARY_QUANTILES, i, &n);
 
     for (size_t k = 0; k + 1 < n; k += 2) {
         double pair[2];
@@ -632,7 +610,7 @@ static void add_summary_point(struct writer *w, const struct family_series *s, s
         buf_add_char(&w->text, '\n');
     }
     add_count_and_sum(w, s, i, w->p.fields[SUMMARY_COUNT].v[i], true,
-                      double_at(&w->p, SUMMARY_SUM, i));
+                      series_points_double(&w->p, SUMMARY_SUM, i));
 }
 
 static enum otl_err write_out(struct writer *w, struct otl_error *err)

@@ -87,14 +87,6 @@ static enum otl_err use_bounds(struct exporter *x, int64_t id, struct otl_error 
     return rc;
 }
 
-static double double_at(const struct series_points *p, int f, size_t i)
-{
-    double d;
-
-    memcpy(&d, &p->fields[f].v[i], sizeof(d));
-    return d;
-}
-
 static int64_t int_at(const struct series_points *p, int f, size_t i)
 {
     return p->fields[f].v[i];
@@ -105,7 +97,7 @@ static void add_optional(struct exporter *x, const char *key, int f, size_t i)
     if (x->p.fields[f].kind[i] == VALUE_NONE)
         return;
     buf_printf(&x->line, ",\"%s\":", key);
-    json_add_double(&x->line, double_at(&x->p, f, i));
+    json_add_double(&x->line, series_points_double(&x->p, f, i));
 }
 
 static void add_value(struct buf *b, const struct series_points *p, int f, size_t i)
@@ -114,26 +106,8 @@ static void add_value(struct buf *b, const struct series_points *p, int f, size_
         json_add_int(b, "asInt", int_at(p, f, i));
     } else if (p->fields[f].kind[i] == VALUE_DOUBLE) {
         buf_add_str(b, ",\"asDouble\":");
-        json_add_double(b, double_at(p, f, i));
+        json_add_double(b, series_points_double(p, f, i));
     }
-}
-
-static struct bytes bytes_at(const struct series_points *p, int f, size_t i)
-{
-    const struct field_column *c = &p->fields[f];
-    uint32_t from = i == 0 ? 0 : c->end[i - 1];
-
-    return bytes_of(c->bytes.p + from, c->end[i] - from);
-}
-
-/* The values of a list of point i. */
-static const int64_t *list_at(const struct series_points *p, int f, size_t i, uint32_t *n)
-{
-    const struct field_column *c = &p->fields[f];
-    uint32_t from = i == 0 ? 0 : c->end[i - 1];
-
-    *n = c->end[i] - from;
-    return c->v + from;
 }
 
 /* Left out when it is empty. */
@@ -141,7 +115,7 @@ static void add_counts(struct buf *b, const char *key, const struct series_point
                        size_t i)
 {
     uint32_t n;
-    const int64_t *v = list_at(p, f, i, &n);
+    const int64_t *v = series_points_list(p, f, i, &n);
 
     for (uint32_t k = 0; k < n; k++) {
         if (k == 0)
@@ -156,7 +130,8 @@ static enum otl_err add_exemplar(struct exporter *x, size_t e, struct otl_error 
 {
     const struct series_points *p = &x->exemplars;
     struct buf *b = &x->line;
-    struct bytes trace = bytes_at(p, EXEMPLAR_TRACE_ID, e), span = bytes_at(p, EXEMPLAR_SPAN_ID, e);
+    struct bytes trace = series_points_bytes(p, EXEMPLAR_TRACE_ID, e),
+                 span = series_points_bytes(p, EXEMPLAR_SPAN_ID, e);
     enum otl_err rc;
 
     /* Always there, since it saves a comma's condition for all that follows. */
@@ -172,8 +147,8 @@ static enum otl_err add_exemplar(struct exporter *x, size_t e, struct otl_error 
         buf_add_hex(b, span);
         buf_add_char(b, '"');
     }
-    rc = json_add_attributes(b, "filteredAttributes", bytes_at(p, EXEMPLAR_ATTRIBUTES, e),
-                             "an exemplar", 0, err);
+    rc = json_add_attributes(b, "filteredAttributes",
+                             series_points_bytes(p, EXEMPLAR_ATTRIBUTES, e), "an exemplar", 0, err);
     buf_add_char(b, '}');
     return rc;
 }
@@ -246,7 +221,7 @@ static void add_buckets(struct exporter *x, const char *key, int offset, int cou
 static void exponential_part(struct exporter *x, size_t i)
 {
     struct buf *b = &x->line;
-    double threshold = double_at(&x->p, EXPONENTIAL_ZERO_THRESHOLD, i);
+    double threshold = series_points_double(&x->p, EXPONENTIAL_ZERO_THRESHOLD, i);
     int64_t present = int_at(&x->p, EXPONENTIAL_PRESENT, i);
 
     histogram_common(x, i);
@@ -266,7 +241,7 @@ static void summary_part(struct exporter *x, size_t i)
 {
     struct buf *b = &x->line;
     uint32_t n;
-    const int64_t *v = list_at(&x->p, SUMMARY_QUANTILES, i, &n);
+    const int64_t *v = series_points_list(&x->p, SUMMARY_QUANTILES, i, &n);
 
     json_add_int(b, "count", int_at(&x->p, SUMMARY_COUNT, i));
     add_optional(x, "sum", SUMMARY_SUM, i);

@@ -3,19 +3,34 @@
  * Each kind of point (and the exemplars) has two tables of the same columns, its halves:
  * number_head_0 and number_head_1, histogram_head_0, ... One is open and takes all new rows; when
  * it is large or old enough it is closed, and the other one, empty by then, is opened. A closed
- * half is sealed into a part (part.h) and then emptied. Table `head` has a row a half: epoch counts
- * up each time that the half is opened anew; names (kind, half, epoch) one set of rows state 'open'
- * | 'closed' | 'sealed': its rows are in a live part now and do not count any more, or there are
- * none Invariants: H1 Rows are only ever appended. Ids are 1, 2, 3, ... from the first row of an
- * epoch on. H2 Of rows with the same key (series, time, start_time) the one of the newer epoch
- * counts, in it the one with the greater id. A row of the head counts before a point of any part.
+ * half is sealed into a part (part.h) and then emptied. Table `head` has a row a half:
+ *
+ * - epoch counts up each time that the half is opened anew; (kind, half, epoch) names one set of
+ *   rows.
+ *
+ * - state: 'open', 'closed', or 'sealed': its rows are in a live part now and do not count any
+ * more, or there are none.
+ *
+ * Invariants:
+ *
+ * H1 Rows are only ever appended. Ids are 1, 2, 3, ... from the first row of an epoch on.
+ *
+ * H2 Of rows with the same key (series, time, start_time) the one of the newer epoch counts, in it
+ *    the one with the greater id. A row of the head counts before a point of any part.
+ *
  * H3 `state` turns to 'sealed' in the transaction that makes the part live which holds the rows. So
- * a snapshot sees each point in exactly one of the two. H4 The mirror holds rows 1 to n of each
- * half that is not sealed, n never more than what is committed. It is extended after each commit,
- * before the answer. A reader whose snapshot has more rows than the mirror reads the rest from the
- * table; one whose epoch the mirror has dropped, all of them. H5 What the mirror holds of a row
- * never changes; a reader that holds a reference may read it without a lock. This file is for the
- * store (writing), sealing and read.h's implementation. */
+ * a snapshot sees each point in exactly one of the two.
+ *
+ * H4 The mirror holds rows 1 to n of each half that is not sealed, n never more than what is
+ *    committed. It is extended after each commit, before the answer. A reader whose snapshot has
+ * more rows than the mirror reads the rest from the table; one whose epoch the mirror has dropped,
+ * all of them.
+ *
+ * H5 What the mirror holds of a row never changes; a reader that holds a reference may read it
+ *    without a lock.
+ *
+ * This file is for the store (writing), sealing and read.h's implementation.
+ */
 #ifndef OTLITE_STORE_HEAD_H
 #define OTLITE_STORE_HEAD_H
 

@@ -1,13 +1,18 @@
 /* The maintenance thread.
  *
  * Invariants:
+ *
  * N1 Everything that changes the file is a task on the writer: one transaction, a few milliseconds.
  *    Between any two of them the process may end, and the file holds the same points.
+ *
  * N2 Only maintenance makes and drops parts, one thing at a time (maintainer.work), except that
  *    sealing goes on in the middle of a merge. So the parts of a merge stay while it runs, and may
- * be read in any number of snapshots. N3 A closed half is sealed before anything else: while it
- * waits, the open one grows. N4 What fails is logged, left as it is, and tried again later: garbage
- * is collected, nothing else is lost. */
+ * be read in any number of snapshots.
+ *
+ * N3 A closed half is sealed before anything else: while it waits, the open one grows.
+ *
+ * N4 What fails is logged, left as it is, and tried again later: garbage is collected, nothing else
+ *    is lost. */
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>

@@ -80,15 +80,15 @@ static void set_double(struct series_points *p, int f, size_t i, bool has, doubl
 static struct optional_double get_double(const struct series_points *p, int f, size_t i)
 {
     return (struct optional_double){p->fields[f].kind[i] == VALUE_DOUBLE,
-                                    double_of(p->fields[f].v[i])};
+                                    series_points_double(p, f, i)};
 }
 
 static struct counts get_list(const struct series_points *p, int f, size_t i)
 {
-    const struct field_column *c = &p->fields[f];
-    uint32_t from = i == 0 ? 0 : c->end[i - 1];
+    struct counts c;
 
-    return (struct counts){c->end[i] == from ? NULL : c->v + from, c->end[i] - from};
+    c.v = series_points_list(p, f, i, &c.n);
+    return c;
 }
 
 /* Room for it is there. */

@@ -1,9 +1,10 @@
 /* series_points.h -- the points of one series as columns: what chunks are made from, what reading
  * gives, and what sealing and merging move around.
  *
- * A kind is a list of fields; everything below is generic over that list. Points are in the order of
- * their keys (time, start_time), and no two have the same key unless it says so. Exemplars may share
- * a key: theirs is the key of the point that they belong to, and their order is that of arrival. */
+ * A kind is a list of fields; everything below is generic over that list. Points are in the order
+ * of their keys (time, start_time), and no two have the same key unless it says so. Exemplars may
+ * share a key: theirs is the key of the point that they belong to, and their order is that of
+ * arrival. */
 #ifndef OTLITE_STORE_SERIES_POINTS_H
 #define OTLITE_STORE_SERIES_POINTS_H
 
@@ -57,8 +58,8 @@ extern const struct series_schema series_schemas[SERIES_KINDS];
 
 enum { NUMBER_VALUE };
 enum {
-    HISTOGRAM_COUNT,  /* INT */
-    HISTOGRAM_SUM,    /* DOUBLE, like min and max */
+    HISTOGRAM_COUNT, /* INT */
+    HISTOGRAM_SUM,   /* DOUBLE, like min and max */
     HISTOGRAM_MIN,
     HISTOGRAM_MAX,
     HISTOGRAM_BOUNDS_ID, /* INT; 0: no buckets */
@@ -72,8 +73,8 @@ enum {
     EXPONENTIAL_SCALE,
     EXPONENTIAL_ZERO_COUNT,
     EXPONENTIAL_ZERO_THRESHOLD, /* DOUBLE */
-    EXPONENTIAL_PRESENT,        /* INT, bits: 1 positive buckets sent, 2 negative (a sent range may be
-                                   empty) */
+    EXPONENTIAL_PRESENT, /* INT, bits: 1 positive buckets sent, 2 negative (a sent range may be
+                            empty) */
     EXPONENTIAL_POSITIVE_OFFSET, /* INT; 0 when not sent */
     EXPONENTIAL_POSITIVE,        /* INTS */
     EXPONENTIAL_NEGATIVE_OFFSET,
@@ -97,40 +98,40 @@ enum {
 enum {
     NUMBER_ROLLUP_FIRST_TIME, /* INT: of the first and the last value that is not NaN */
     NUMBER_ROLLUP_LAST_TIME,
-    NUMBER_ROLLUP_COUNT,    /* INT: values that are not NaN; everything but N is over these */
-    NUMBER_ROLLUP_SUM,      /* DOUBLE, absent when count is 0; likewise min, max */
+    NUMBER_ROLLUP_COUNT, /* INT: values that are not NaN; everything but N is over these */
+    NUMBER_ROLLUP_SUM,   /* DOUBLE, absent when count is 0; likewise min, max */
     NUMBER_ROLLUP_MIN,
     NUMBER_ROLLUP_MAX,
-    NUMBER_ROLLUP_FIRST,    /* VALUE */
-    NUMBER_ROLLUP_LAST,     /* VALUE */
-    NUMBER_ROLLUP_INCREASE, /* DOUBLE: over the values after the first one, each minus the one
-                               before, or itself after a reset (it is less, or its start_time is
-                               later than the time of the one before) */
+    NUMBER_ROLLUP_FIRST,       /* VALUE */
+    NUMBER_ROLLUP_LAST,        /* VALUE */
+    NUMBER_ROLLUP_INCREASE,    /* DOUBLE: over the values after the first one, each minus the one
+                                  before, or itself after a reset (it is less, or its start_time is
+                                  later than the time of the one before) */
     NUMBER_ROLLUP_FIRST_START, /* INT: start_time of the first point, to see a reset before it */
     NUMBER_ROLLUP_N            /* INT: all points, NaN and "no recorded value" too */
 };
 enum {
     HISTOGRAM_ROLLUP_FIRST_TIME,
     HISTOGRAM_ROLLUP_LAST_TIME,
-    HISTOGRAM_ROLLUP_N,         /* points that have a value; the others are left out */
+    HISTOGRAM_ROLLUP_N, /* points that have a value; the others are left out */
     HISTOGRAM_ROLLUP_FIRST_START,
     HISTOGRAM_ROLLUP_BOUNDS_ID, /* of all points of the window; a change of bounds begins another
                                    row of the same window */
-    HISTOGRAM_ROLLUP_COUNT,     /* cumulative: as of the last point; delta: of all points together */
+    HISTOGRAM_ROLLUP_COUNT, /* cumulative: as of the last point; delta: of all points together */
     HISTOGRAM_ROLLUP_SUM,
-    HISTOGRAM_ROLLUP_MIN,       /* over all points of the window */
+    HISTOGRAM_ROLLUP_MIN, /* over all points of the window */
     HISTOGRAM_ROLLUP_MAX,
-    HISTOGRAM_ROLLUP_COUNTS,    /* like COUNT */
+    HISTOGRAM_ROLLUP_COUNTS,       /* like COUNT */
     HISTOGRAM_ROLLUP_FIRST_COUNTS, /* cumulative: of the first point, with its count in front */
-    HISTOGRAM_ROLLUP_INCREASE   /* count and counts, INTS: over the points after the first one */
+    HISTOGRAM_ROLLUP_INCREASE      /* count and counts, INTS: over the points after the first one */
 };
 
 struct field_column {
-    int64_t *v;      /* INT, DOUBLE, VALUE: one a point; INTS, DOUBLES: flat */
-    uint8_t *kind;   /* DOUBLE, VALUE */
-    uint32_t *end;   /* INTS, DOUBLES, BYTES */
+    int64_t *v;       /* INT, DOUBLE, VALUE: one a point; INTS, DOUBLES: flat */
+    uint8_t *kind;    /* DOUBLE, VALUE */
+    uint32_t *end;    /* INTS, DOUBLES, BYTES */
     struct buf bytes; /* BYTES */
-    size_t cap_v;    /* room in v */
+    size_t cap_v;     /* room in v */
 };
 
 /* Zero-initialised with a kind set is an empty one. Owner of all its memory; reusable. */
@@ -161,20 +162,50 @@ bool series_points_append(struct series_points *p, const struct series_points *f
 bool series_points_add_number(struct series_points *p, int64_t time, int64_t start_time,
                               uint32_t flags, enum value_kind kind, int64_t v) OTL_MUSTCHECK;
 /* Append a row of a head table: its cells in the order of point_tables[kind].columns without
- * series_id (rows.h). The same content as row_* made of the batch's point. An exemplar's are: time and
- * start_time of its point, exemplar_time, value, trace_id, span_id, identity (canonical attributes, a
- * BLOB); of a mark all after start_time are 0, NULL, NULL, NULL and an empty BLOB. Rollups have no rows.
- * False with *malformed set: a cell that no such row has; false without: no memory. */
+ * series_id (rows.h). The same content as row_* made of the batch's point. An exemplar's are: time
+ * and start_time of its point, exemplar_time, value, trace_id, span_id, identity (canonical
+ * attributes, a BLOB); of a mark all after start_time are 0, NULL, NULL, NULL and an empty BLOB.
+ * Rollups have no rows. False with *malformed set: a cell that no such row has; false without: no
+ * memory. */
 struct sqlite3_stmt;
 bool series_points_add_row(struct series_points *p, struct sqlite3_stmt *st, int first_column,
                            bool *malformed) OTL_MUSTCHECK;
-/* The other way: point i as a row of that series, bit for bit as rows.h would have it; an exemplar's
- * cells as above, with series_id in front. Not for rollups. */
+/* The other way: point i as a row of that series, bit for bit as rows.h would have it; an
+ * exemplar's cells as above, with series_id in front. Not for rollups. */
 bool series_points_row(const struct series_points *p, size_t i, int64_t series_id,
                        struct row *out) OTL_MUSTCHECK;
 
+/* A DOUBLE of point i; 0 when it is absent. */
+static inline double series_points_double(const struct series_points *p, int f, size_t i)
+{
+    double d;
+
+    memcpy(&d, &p->fields[f].v[i], sizeof(d));
+    return d;
+}
+
+/* The values of a list of point i, INTS or DOUBLES (as bits). */
+static inline const int64_t *series_points_list(const struct series_points *p, int f, size_t i,
+                                                uint32_t *n)
+{
+    const struct field_column *c = &p->fields[f];
+    uint32_t from = i == 0 ? 0 : c->end[i - 1];
+
+    *n = c->end[i] - from;
+    return *n == 0 ? NULL : c->v + from;
+}
+
+static inline struct bytes series_points_bytes(const struct series_points *p, int f, size_t i)
+{
+    const struct field_column *c = &p->fields[f];
+    uint32_t from = i == 0 ? 0 : c->end[i - 1];
+
+    return c->end[i] == from ? bytes_of(NULL, 0) : bytes_of(c->bytes.p + from, c->end[i] - from);
+}
+
 /* < 0, 0, > 0: the keys of two points. */
-static inline int point_key_compare(int64_t time_a, int64_t start_a, int64_t time_b, int64_t start_b)
+static inline int point_key_compare(int64_t time_a, int64_t start_a, int64_t time_b,
+                                    int64_t start_b)
 {
     if (time_a != time_b)
         return time_a < time_b ? -1 : 1;
@@ -194,9 +225,9 @@ struct merge_counts {
     uint64_t replaced; /* same key, other values: the newer one was kept */
 };
 /* out (empty, same kind, none of the sources) becomes the merge of n sources, each in the order of
- * keys, oldest first: of points with one key that of the newest source counts, within one source the
- * last. counts may be NULL. Exemplars: of a key, all after the last mark count, the mark included,
- * and of exemplars equal in every field one. Rollups are merged by rollup.h, not here. */
+ * keys, oldest first: of points with one key that of the newest source counts, within one source
+ * the last. counts may be NULL. Exemplars: of a key, all after the last mark count, the mark
+ * included, and of exemplars equal in every field one. Rollups are merged by rollup.h, not here. */
 bool series_points_merge(struct series_points *out, const struct series_points *const *sources,
                          size_t n, struct merge_counts *counts) OTL_MUSTCHECK;
 
