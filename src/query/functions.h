@@ -1,0 +1,66 @@
+/* functions.h -- the functions of PromQL: their signatures, which the parser checks, and how the
+ * evaluator calls them. One table, functions.c. */
+#ifndef OTLITE_QUERY_FUNCTIONS_H
+#define OTLITE_QUERY_FUNCTIONS_H
+
+#include "value.h"
+
+struct expr;
+struct eval;
+
+enum { FUNCTION_MAX_ARGS = 10 };
+
+/* The samples of one series that lie in one window (start, end], after offset and @. */
+struct range_window {
+    const int64_t *t; /* ms */
+    const double *v;
+    struct prom_histogram *const *h; /* NULL: all are floats; h[i] NULL: i is one */
+    size_t n;                        /* at least 1 */
+    int64_t start, end;
+};
+
+/* How a function is called. */
+enum function_kind {
+    FUNCTION_RANGE,  /* a range vector, window by window; its other arguments are scalars */
+    FUNCTION_MAP,    /* an instant vector, sample by sample; its other arguments are scalars */
+    FUNCTION_MATRIX, /* all else: whole values */
+};
+
+/* Scalars of a FUNCTION_RANGE or _MAP call at this step, in the order of arguments, the vector left
+ * out; n of them (variadic functions). labels: of the series. */
+struct function_call {
+    struct eval *eval;
+    const struct expr *expr; /* EXPR_CALL, for positions in annotations */
+    struct labels labels;
+    const double *scalars;
+    size_t n_scalars;
+    int64_t time; /* of the step, ms */
+};
+
+struct function {
+    const char *name;
+    enum prom_type args[FUNCTION_MAX_ARGS];
+    uint8_t n_args;  /* in args */
+    int8_t variadic; /* 0: exactly n_args; k > 0: the last k of args may be left out; -1: the last
+                        may be repeated or left out */
+    enum prom_type returns;
+    enum function_kind kind;
+    bool keeps_name;   /* the result has the metric's name: last_over_time, sort, ... */
+    bool experimental; /* of Prometheus' flag; marked in the documentation */
+    /* By kind; out is absent before (value.h). */
+    enum otl_err (*range)(const struct function_call *c, const struct range_window *w,
+                          struct sample *out, struct otl_error *err);
+    enum otl_err (*map)(const struct function_call *c, const struct sample *in, struct sample *out,
+                        struct otl_error *err);
+    /* args are evaluated, of the types above, n of them; out is empty, of type `returns`. Takes
+     * nothing of args over but what it moves (prom_value_move_row). */
+    enum otl_err (*matrix)(struct eval *e, const struct expr *call, struct prom_value *args,
+                           size_t n, struct prom_value *out, struct otl_error *err);
+};
+
+/* NULL: there is none of that name. */
+const struct function *function_find(struct bytes name);
+/* All of them, sorted by name, for documentation and completion. */
+const struct function *functions_all(size_t *n);
+
+#endif
