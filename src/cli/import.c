@@ -1,7 +1,8 @@
-/* import.c -- otlite import: OTLP JSON lines into a data directory that no daemon serves.
+/* import.c -- otlite import: what export wrote into a data directory that no daemon serves.
  *
- * The lines go the way of requests: decoded here, a transaction each on the writer thread, a few
- * under way at once. What is reported as stored is committed. */
+ * OTLP JSON lines go the way of requests: decoded here, a transaction each on the writer thread, a
+ * few under way at once. CSV and OpenMetrics are made into such requests first (convert.h). What is
+ * reported as stored is committed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -16,6 +17,7 @@
 #include "otlite/arena.h"
 #include "otlite/cli.h"
 #include "otlite/clock.h"
+#include "otlite/convert.h"
 #include "otlite/decode.h"
 #include "otlite/log.h"
 #include "otlite/maintain.h"
@@ -33,17 +35,16 @@ enum {
 
 struct importer;
 
-/* One line under way. */
+/* One request under way: a line of OTLP JSON, or what was made of lines of text. */
 struct line {
     struct importer *im;
     struct write_job job;
     struct arena arena;
     struct batch batch;
-    char *text;
-    size_t cap;
-    uint64_t number;
-    bool busy;  /* not free for another line */
-    bool again; /* came back because the head is full: to be submitted once more */
+    struct buf text;
+    uint64_t number; /* of its first line */
+    bool busy;       /* not free for another line */
+    bool again;      /* came back because the head is full: to be submitted once more */
 };
 
 struct importer {
@@ -51,6 +52,11 @@ struct importer {
     const char *path; /* for messages */
     FILE *in;
     off_t size; /* of the input; 0: not known */
+    enum text_format format;
+    struct converter *converter; /* NULL: OTLP JSON */
+    char *text;                  /* the line that was read last */
+    size_t cap;
+    uint64_t first_line; /* of the request that is being made */
     struct state *state;
     struct writer *writer;
     struct maintainer *maintainer;
@@ -178,26 +184,72 @@ static void settle(struct importer *im, unsigned n)
     }
 }
 
-static void take_line(struct importer *im, struct line *l, size_t n)
+/* The request in l->text, whose first line is number. */
+static void take_request(struct importer *im, struct line *l, uint64_t number)
 {
     struct otl_error err = {0};
-    enum otl_err rc;
+    enum otl_err rc = OTL_OK;
 
-    l->number = ++im->n_lines;
-    im->bytes += n;
-    while (n > 0 && strchr(" \t\r\n", l->text[n - 1]) != NULL)
-        n--;
-    if (n == 0)
-        return; /* an empty line */
+    l->number = number;
     memset(&l->batch, 0, sizeof(l->batch));
-    rc = decode_body(ENCODING_JSON, bytes_of(l->text, n), &im->limits, clock_wall_ns(), &l->arena,
-                     &l->batch, &err);
+    if (l->text.failed)
+        rc = otl_fail(&err, OTL_ENOMEM, "no memory");
+    if (rc == OTL_OK)
+        rc = decode_body(ENCODING_JSON, buf_bytes(&l->text), &im->limits, clock_wall_ns(),
+                         &l->arena, &l->batch, &err);
     if (rc == OTL_OK)
         rc = submit(im, l, &err);
     if (rc != OTL_OK) {
         arena_reset(&l->arena, (size_t)im->config->otlp_decode_memory);
         fail(im, l, &err);
     }
+}
+
+/* The last line of n bytes, or the end of the input (n 0): a request when one is whole. */
+static void take_line(struct importer *im, struct line *l, size_t n, bool end)
+{
+    struct bytes line = bytes_of(im->text, n), request = line;
+    struct otl_error err = {0};
+    enum otl_err rc = OTL_OK;
+
+    if (im->converter == NULL) {
+        while (request.n > 0 && strchr(" \t\r\n", request.p[request.n - 1]) != NULL)
+            request.n--;
+        im->first_line = im->n_lines;
+    } else if (end) {
+        rc = converter_end(im->converter, &request, &err);
+    } else {
+        rc = converter_line(im->converter, line, &request, &err);
+    }
+    if (rc != OTL_OK) {
+        im->err = err;
+        im->rc = otl_wrap(&im->err, "%.200s, line %" PRIu64, im->path, im->n_lines);
+        return;
+    }
+    if (request.n == 0)
+        return; /* an empty line, or more belongs to it */
+    buf_reset(&l->text);
+    buf_add_bytes(&l->text, request);
+    take_request(im, l, im->first_line);
+    im->first_line = im->n_lines + 1;
+}
+
+/* What the file is, by its first line, unless the user said it. */
+static enum otl_err use_format(struct importer *im, const char *format, struct bytes line,
+                               struct otl_error *err)
+{
+    if (strcmp(format, "otlp-json") == 0)
+        im->format = TEXT_OTLP_JSON;
+    else if (strcmp(format, "csv") == 0)
+        im->format = TEXT_CSV;
+    else if (strcmp(format, "openmetrics") == 0)
+        im->format = TEXT_OPENMETRICS;
+    else
+        im->format = text_format_of(line);
+    im->first_line = 1;
+    if (im->format == TEXT_OTLP_JSON)
+        return OTL_OK;
+    return converter_new(im->format, clock_wall_ns(), &im->converter, err);
 }
 
 static void show_progress(struct importer *im, bool last)
@@ -216,31 +268,48 @@ static void show_progress(struct importer *im, bool last)
         fprintf(stderr, "%" PRIu64 " lines  %" PRIu64 " points stored\r", im->n_lines, im->stored);
 }
 
-/* Lines end at the first one that fails; what was stored before stays. */
-static enum otl_err read_lines(struct importer *im, struct otl_error *err)
+/* Into im->text. False: there is no more, or im->rc says why. */
+static bool read_line(struct importer *im, size_t *out_n)
 {
-    while (im->rc == OTL_OK) {
+    ssize_t n;
+
+    errno = 0;
+    n = getdelim(&im->text, &im->cap, '\n', im->in);
+    if (n < 0 && ferror(im->in) != 0)
+        im->rc = otl_fail(&im->err, errno == ENOMEM ? OTL_ENOMEM : OTL_EIO,
+                          "cannot read %.200s: %s", im->path, strerror(errno));
+    if (n < 0)
+        return false;
+    if ((uint64_t)n > (uint64_t)im->config->http_max_body) {
+        im->rc = otl_fail(&im->err, OTL_ETOOBIG,
+                          "%.200s, line %" PRIu64 " has %zd bytes, more than http.max_body; "
+                          "import with --set http.max_body=1G",
+                          im->path, im->n_lines + 1, n);
+        return false;
+    }
+    im->n_lines++;
+    im->bytes += (uint64_t)n;
+    *out_n = (size_t)n;
+    return true;
+}
+
+/* Lines end at the first one that fails; what was stored before stays. */
+static enum otl_err read_lines(struct importer *im, const char *format, struct otl_error *err)
+{
+    bool more = true;
+
+    while (im->rc == OTL_OK && more) {
         struct line *l = im->lines;
-        ssize_t n;
+        size_t n = 0;
 
         settle(im, UNDER_WAY - 1);
         while (l->busy)
             l++;
-        errno = 0;
-        n = getdelim(&l->text, &l->cap, '\n', im->in);
-        if (n < 0 && ferror(im->in) != 0)
-            im->rc = otl_fail(&im->err, errno == ENOMEM ? OTL_ENOMEM : OTL_EIO,
-                              "cannot read %.200s: %s", im->path, strerror(errno));
-        if (n < 0)
-            break;
-        if ((uint64_t)n > (uint64_t)im->config->http_max_body) {
-            im->rc = otl_fail(&im->err, OTL_ETOOBIG,
-                              "%.200s, line %" PRIu64 " has %zd bytes, more than http.max_body; "
-                              "import with --set http.max_body=1G",
-                              im->path, im->n_lines + 1, n);
-            break;
-        }
-        take_line(im, l, (size_t)n);
+        more = read_line(im, &n);
+        if (more && im->n_lines == 1 && im->rc == OTL_OK)
+            im->rc = use_format(im, format, bytes_of(im->text, n), &im->err);
+        if (im->rc == OTL_OK)
+            take_line(im, l, n, !more);
         show_progress(im, false);
     }
     settle(im, 0);
@@ -308,9 +377,11 @@ static void stop(struct importer *im)
         handoff_fini(&im->back);
     }
     state_close(im->state);
+    converter_free(im->converter);
+    free(im->text);
     for (int i = 0; i < UNDER_WAY; i++) {
         arena_fini(&im->lines[i].arena);
-        free(im->lines[i].text);
+        buf_fini(&im->lines[i].text);
     }
 }
 
@@ -345,8 +416,8 @@ static void print_summary(const struct importer *im)
     }
 }
 
-static enum otl_err import_file(struct importer *im, const char *project, const char *path,
-                                struct otl_error *err)
+static enum otl_err import_file(struct importer *im, const char *project, const char *format,
+                                const char *path, struct otl_error *err)
 {
     int lock = -1;
     enum otl_err rc = open_input(im, path, err);
@@ -358,7 +429,7 @@ static enum otl_err import_file(struct importer *im, const char *project, const 
     if (rc == OTL_OK)
         rc = start(im, project, err);
     if (rc == OTL_OK)
-        rc = read_lines(im, err);
+        rc = read_lines(im, format, err);
     stop(im);
     if (lock >= 0)
         (void)close(lock);
@@ -369,19 +440,22 @@ static enum otl_err import_file(struct importer *im, const char *project, const 
 
 static int import_run(int argc, char **argv)
 {
-    const char *project = "default";
+    const char *project = "default", *format = "auto";
     const struct cli_flag flags[] = {
         {"project", "NAME", "whose points they are [default]", &project},
+        {"format", "FORMAT", "otlp-json, csv or openmetrics [by the first line]", &format},
         {0},
     };
     const struct cli_spec spec = {
         .command = "import",
-        .synopsis = "[--project NAME] [--data DIR] FILE|-",
+        .synopsis = "[--project NAME] [--format FORMAT] [--data DIR] FILE|-",
         .about =
-            "Store OTLP JSON lines, each an ExportMetricsServiceRequest: what `otlite export`\n"
-            "wrote, or the Collector's file exporter. A line is one transaction. Points that\n"
-            "are there already are recognised, so an import that was broken off can be run\n"
-            "again. Only without a daemon on DIR; with one, send the lines to it instead:\n"
+            "Store what `otlite export` wrote: OTLP JSON lines, each an\n"
+            "ExportMetricsServiceRequest (the Collector's file exporter writes them too), CSV or\n"
+            "OpenMetrics text. A line of JSON is one transaction, of the others some thousand\n"
+            "lines are. Points that are there already are recognised, so an import that was\n"
+            "broken off can be run again. Only OTLP JSON carries everything: see\n"
+            "docs/operations.md. Only without a daemon on DIR; with one, send JSON lines to it:\n"
             "  while IFS= read -r l; do printf %s \"$l\" | curl --data-binary @- \\\n"
             "    -H 'Content-Type: application/json' http://127.0.0.1:4318/v1/metrics; done",
         .common = CLI_DATA | CLI_CONFIG,
@@ -399,8 +473,14 @@ static int import_run(int argc, char **argv)
 
     if (status != CLI_GO)
         return status;
+    if (strcmp(format, "auto") != 0 && strcmp(format, "otlp-json") != 0 &&
+        strcmp(format, "csv") != 0 && strcmp(format, "openmetrics") != 0) {
+        fprintf(stderr, "otlite import: --format %.60s: otlp-json, csv or openmetrics\n", format);
+        config_fini(&config);
+        return EX_USAGE;
+    }
     im.config = &config;
-    rc = import_file(&im, project, args.v[0], &err);
+    rc = import_file(&im, project, format, args.v[0], &err);
     if (im.n_lines > 0)
         print_summary(&im);
     for (int r = 0; r < REJECT_COUNT_OF_REASONS; r++)
@@ -411,5 +491,5 @@ static int import_run(int argc, char **argv)
     return any_rejected ? EX_DATAERR : EX_OK;
 }
 
-const struct cli_command cli_import = {"import", "Store OTLP JSON lines, as export wrote them",
-                                       import_run};
+const struct cli_command cli_import = {
+    "import", "Store what export wrote: OTLP JSON, CSV, OpenMetrics", import_run};

@@ -441,9 +441,10 @@ test('export writes a file whole or not at all', TIMEOUT, async () => {
 
     assert.equal(lines.length, 19);
     assert.equal(lines[0],
-        'time,time_unix_nano,service_name,metric,unit,type,attributes,resource_attributes,value');
+        'time,time_unix_nano,service_name,metric,unit,type,attributes,resource_attributes,value,' +
+        'start_time_unix_nano,temporality,is_monotonic,scope_name');
     assert.equal(lines[1], `${START + 60n}.0,${T(1)},shop,memory.used,"",gauge,` +
-        '"{""pool"":""heap""}","{""service.name"":""shop""}",100');
+        '"{""pool"":""heap""}","{""service.name"":""shop""}",100,,,,e2e');
     fs.rmSync(file);
     const r = await cli(['export', '--data', dir, '--project', 'nobody', '--output', file]);
 

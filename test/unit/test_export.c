@@ -449,7 +449,8 @@ static void works_inside_a_callers_transaction(void **state)
 }
 
 #define CSV_HEAD \
-    "time,time_unix_nano,service_name,metric,unit,type,attributes,resource_attributes,value\n"
+    "time,time_unix_nano,service_name,metric,unit,type,attributes,resource_attributes,value,"          \
+    "start_time_unix_nano,temporality,is_monotonic,scope_name\n"
 
 static void csv_quotes_and_tells_the_special_values_apart(void **state)
 {
@@ -459,15 +460,17 @@ static void csv_quotes_and_tells_the_special_values_apart(void **state)
     one_metric(b, "gauge", "none", 0);
     run(b, "UPDATE metric SET name = 'a,\"b\"', unit = 'By';"
            "INSERT INTO number_head_0(series_id, time, start_time, flags, value) VALUES"
-           " (1, 1500000000, 0, 0, 1), (1, 2000000000, 0, 0, 0.1), (1, 3000000000, 0, 1, NULL),"
+           " (1, 1500000000, 7, 0, 1), (1, 2000000000, 0, 0, 0.1), (1, 3000000000, 0, 1, NULL),"
            " (1, 4000000000, 0, 0, x'7ff8000000000000'), (1, 5000000000, 0, 0, -9e999)");
 #define M "web,\"a,\"\"b\"\"\",By,gauge,{},\"{\"\"service.name\"\":\"\"web\"\"}\","
+/* No temporality, no monotonic, a scope without a name. */
+#define G ",,,\"\""
     assert_int_equal(exported_csv(&b->db, 0, b->file, &err), OTL_OK);
-    assert_string_equal(b->out, CSV_HEAD "1.5,1500000000," M "1\n"
-                                         "2.0,2000000000," M "0.1\n"
-                                         "3.0,3000000000," M "\n"
-                                         "4.0,4000000000," M "NaN\n"
-                                         "5.0,5000000000," M "-Infinity\n");
+    assert_string_equal(b->out, CSV_HEAD "1.5,1500000000," M "1,7" G "\n"
+                                         "2.0,2000000000," M "0.1," G "\n"
+                                         "3.0,3000000000," M "," G "\n"
+                                         "4.0,4000000000," M "NaN," G "\n"
+                                         "5.0,5000000000," M "-Infinity," G "\n");
 }
 
 static void csv_keeps_to_one_project_when_asked(void **state)
@@ -477,7 +480,7 @@ static void csv_keeps_to_one_project_when_asked(void **state)
 
     two_projects(b);
     assert_int_equal(exported_csv(&b->db, 2, b->file, &err), OTL_OK);
-    assert_string_equal(b->out, CSV_HEAD "1.0,1000000000,\"\",n,\"\",gauge,{},{},4\n");
+    assert_string_equal(b->out, CSV_HEAD "1.0,1000000000,\"\",n,\"\",gauge,{},{},4,,,,\"\"\n");
 }
 
 /* ---- round trip: store, export, store that elsewhere, export again ---- */
