@@ -105,6 +105,10 @@ struct head_mirror *store_mirror(struct store *s);
 /* Can a transaction commit now? BEGIN IMMEDIATE, a write that changes nothing, COMMIT. */
 enum otl_err store_probe(struct store *s, int64_t busy_ms, struct otl_error *err) OTL_MUSTCHECK;
 
+/* True, several transactions, false: for those that follow each other at once (wal_vfs.h). Never
+ * true while waiting for anything, or for a checkpoint. */
+void store_keep_locks(struct store *s, bool keep);
+
 /* Pages in the WAL after the last commit. */
 int64_t store_wal_pages(const struct store *s);
 /* Move WAL pages into the file: passive, or (truncate) also shrink the WAL to nothing, which waits

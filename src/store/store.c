@@ -15,6 +15,7 @@
 #include "rows.h"
 #include "schema.h"
 #include "store_file.h"
+#include "wal_vfs.h"
 
 enum {
     /* Scratch for more points than this is given back after the request. */
@@ -867,6 +868,11 @@ enum otl_err store_probe(struct store *s, int64_t busy_ms, struct otl_error *err
     if (rc != OTL_OK)
         end_transaction(s);
     return rc; /* the next request finds a new data_version, and nothing that it did not know */
+}
+
+void store_keep_locks(struct store *s, bool keep)
+{
+    wal_vfs_keep_locks(s->db.sql, keep);
 }
 
 /* ---- the log ---- */

@@ -22,6 +22,13 @@
  * back after it spilled pages: W1 leaves nothing of a committed one. It is dropped, because from
  * then on another process may commit at the same place in the file.
  *
+ * W6 While locks are kept (wal_vfs_keep_locks), SQLite's unlocking of the write lock and of its
+ * read mark is put off: it believes them free and does without, others see them held. Both mean
+ * less to others than to SQLite: nobody commits in between, and a mark that is not raised to the
+ * newest commit (answered as if another reader held it, which SQLite is made for: it then uses the
+ * mark that is there) only has a checkpoint of another process stop earlier. What is none of the
+ * calls of a transaction sets the mark free first. W5 counts from when SQLite unlocks.
+ *
  * The database file is not combined: the last write of a checkpoint that a reader cuts short is
  * followed by no call whose failure SQLite would notice. */
 #include "wal_vfs.h"
@@ -37,7 +44,12 @@ enum {
     FRAME_HEADER_BYTES = 24,
     /* The frames of a request of a few thousand points. SQLite's unix VFS takes one write only
      * while its length fits in 17 bits. */
-    HELD_BYTES = 120 * 1024
+    HELD_BYTES = 120 * 1024,
+    /* Of xShmLock (file format, "WAL-Index locks"). Mark 0 is of readers that need no log. */
+    LOCK_WRITE = 0,
+    LOCK_FIRST_MARK = 4,
+    LOCK_END = 8,
+    KEEP_LOCKS = 0x6f746c /* of xFileControl: a number that nobody else has */
 };
 
 struct wal_vfs {
@@ -55,6 +67,10 @@ struct wal_file {
     sqlite3_int64 at;      /* their place in the file */
     sqlite3_int64 end;     /* where the last write ended; -1: none yet, or it failed */
     bool marked;           /* the last write was the header of a commit frame */
+    /* Of a database file: W6. */
+    bool keeps;
+    bool kept_write; /* held, and SQLite believes it free */
+    int kept_mark;   /* likewise; 0: none */
 };
 
 static struct wal_file *file_of(sqlite3_file *f)
@@ -163,17 +179,89 @@ static int file_close(sqlite3_file *f)
     return held != SQLITE_OK ? held : rc;
 }
 
-/* The locks of a WAL are those of its database file; the write lock is the first of them. */
+/* The write lock is released, or SQLite believes so: W5. */
+static void drop_rest(struct wal_file *w)
+{
+    struct wal_file *wal = w->peer;
+
+    if (wal != NULL && wal->n > 0) {
+        wal->n = 0;
+        wal->end = -1;
+        wal->marked = false;
+    }
+}
+
+/* SQLite, too, does not ask whether unlocking went well: a lock that stays is only in the way. */
+static void unlock(struct wal_file *w, int offset, int how)
+{
+    (void)w->below->pMethods->xShmLock(w->below, offset, 1, SQLITE_SHM_UNLOCK | how);
+}
+
+static void free_mark(struct wal_file *w)
+{
+    if (w->kept_mark != 0)
+        unlock(w, w->kept_mark, SQLITE_SHM_SHARED);
+    w->kept_mark = 0;
+}
+
+static void free_kept(struct wal_file *w)
+{
+    if (w->kept_write)
+        unlock(w, LOCK_WRITE, SQLITE_SHM_EXCLUSIVE);
+    w->kept_write = false;
+    free_mark(w);
+}
+
+/* W6: true when the call needs no lock, nor an unlock, of the file; *rc is then its answer. */
+static bool answer_by_kept(struct wal_file *w, int offset, int flags, int *rc)
+{
+    bool is_mark = offset >= LOCK_FIRST_MARK && offset < LOCK_END;
+
+    *rc = SQLITE_OK;
+    switch (flags) {
+    case SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE:
+        if (is_mark && w->kept_mark != 0) {
+            *rc = SQLITE_BUSY;
+            return true;
+        }
+        if (offset != LOCK_WRITE || !w->kept_write)
+            return false;
+        w->kept_write = false;
+        return true;
+    case SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE:
+        if (offset != LOCK_WRITE || !w->keeps)
+            return false;
+        w->kept_write = true;
+        return true;
+    case SQLITE_SHM_LOCK | SQLITE_SHM_SHARED:
+        if (w->kept_mark == 0 || offset != w->kept_mark)
+            return false;
+        w->kept_mark = 0;
+        return true;
+    case SQLITE_SHM_UNLOCK | SQLITE_SHM_SHARED:
+        if (!is_mark || !w->keeps)
+            return false;
+        free_mark(w);
+        w->kept_mark = offset;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The locks of a WAL are those of its database file. */
 static int file_shm_lock(sqlite3_file *f, int offset, int n, int flags)
 {
     struct wal_file *w = file_of(f);
+    int rc;
 
-    if (offset == 0 && w->peer != NULL && w->peer->n > 0 &&
-        flags == (SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)) { /* W5 */
-        w->peer->n = 0;
-        w->peer->end = -1;
-        w->peer->marked = false;
-    }
+    if (offset == LOCK_WRITE && flags == (SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE))
+        drop_rest(w);
+    if (n == 1 && answer_by_kept(w, offset, flags, &rc))
+        return rc;
+    if (n == 1 && offset == LOCK_WRITE)
+        return w->below->pMethods->xShmLock(w->below, offset, n, flags);
+    free_mark(w);
     return w->below->pMethods->xShmLock(w->below, offset, n, flags);
 }
 
@@ -204,6 +292,12 @@ static int file_control(sqlite3_file *f, int op, void *arg)
 {
     struct wal_file *w = file_of(f);
 
+    if (op == KEEP_LOCKS) {
+        w->keeps = *(const bool *)arg;
+        if (!w->keeps)
+            free_kept(w);
+        return SQLITE_OK;
+    }
     return w->below->pMethods->xFileControl(w->below, op, arg);
 }
 
@@ -239,6 +333,8 @@ static int file_shm_unmap(sqlite3_file *f, int delete_it)
 {
     struct wal_file *w = file_of(f);
 
+    free_kept(w);
+    w->keeps = false;
     return w->below->pMethods->xShmUnmap(w->below, delete_it);
 }
 
@@ -355,4 +451,10 @@ const char *wal_vfs_name(void)
 
     (void)pthread_once(&once, register_once);
     return registered ? NAME : NULL;
+}
+
+void wal_vfs_keep_locks(struct sqlite3 *sql, bool keep)
+{
+    /* On a connection of another VFS it fails, and nothing is kept. */
+    (void)sqlite3_file_control(sql, "main", KEEP_LOCKS, &keep);
 }

@@ -458,12 +458,16 @@ static unsigned run_together(struct writer *w, unsigned first)
 
 static void run_taken(struct writer *w)
 {
-    if (w->opts.store.durability != DURABILITY_FULL) {
+    bool keep = w->n_taken > 1 && w->opts.store.durability != DURABILITY_FULL;
+
+    if (keep)
+        store_keep_locks(w->store, true);
+    if (w->opts.store.durability != DURABILITY_FULL)
         run_one_by_one(w);
-        return;
-    }
-    for (unsigned i = 0; i < w->n_taken;)
+    for (unsigned i = 0; i < w->n_taken && w->opts.store.durability == DURABILITY_FULL;)
         i = run_together(w, i);
+    if (keep)
+        store_keep_locks(w->store, false);
 }
 
 /* ---- the log, and what is due every second ---- */

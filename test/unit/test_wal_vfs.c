@@ -23,6 +23,7 @@ enum fault { FAULT_NONE, FAULT_IOERR, FAULT_FULL_SHORT, FAULT_SYNC };
 
 static struct below {
     unsigned wal_writes, wal_syncs;
+    unsigned locks;   /* calls of xShmLock, of unlocking too */
     unsigned fail_at; /* the write or sync to fail, counted from 1; 0: none */
     enum fault fault;
     bool fired;
@@ -83,10 +84,15 @@ FORWARD(xUnlock, (sqlite3_file * f, int l), l)
 FORWARD(xCheckReservedLock, (sqlite3_file * f, int *o), o)
 FORWARD(xFileControl, (sqlite3_file * f, int op, void *a), op, a)
 FORWARD(xShmMap, (sqlite3_file * f, int i, int n, int e, void volatile **o), i, n, e, o)
-FORWARD(xShmLock, (sqlite3_file * f, int o, int n, int fl), o, n, fl)
 FORWARD(xShmUnmap, (sqlite3_file * f, int d), d)
 FORWARD(xFetch, (sqlite3_file * f, sqlite3_int64 at, int n, void **o), at, n, o)
 FORWARD(xUnfetch, (sqlite3_file * f, sqlite3_int64 at, void *p), at, p)
+
+static int low_shm_lock(sqlite3_file *f, int offset, int n, int flags)
+{
+    below.locks++;
+    return real_of(f)->pMethods->xShmLock(real_of(f), offset, n, flags);
+}
 
 static int low_close(sqlite3_file *f)
 {
@@ -141,7 +147,7 @@ static int set_up_vfs(void **state)
                                        .xSectorSize = low_sector,
                                        .xDeviceCharacteristics = low_device,
                                        .xShmMap = low_xShmMap,
-                                       .xShmLock = low_xShmLock,
+                                       .xShmLock = low_shm_lock,
                                        .xShmBarrier = low_barrier,
                                        .xShmUnmap = low_xShmUnmap,
                                        .xFetch = low_xFetch,
@@ -161,6 +167,7 @@ static int set_up_vfs(void **state)
 struct ctx {
     char dir[64], path[160];
     sqlite3 *db;
+    bool keep; /* the locks, from the beginning on */
 };
 
 static sqlite3 *open_by(const struct ctx *c, const char *vfs)
@@ -210,6 +217,18 @@ static void begin_database(struct ctx *c, const char *pragmas)
     assert_int_equal(run(c->db, pragmas), SQLITE_OK);
     assert_int_equal(run(c->db, "CREATE TABLE t(id INTEGER PRIMARY KEY, part INT, x BLOB)"),
                      SQLITE_OK);
+    wal_vfs_keep_locks(c->db, c->keep);
+}
+
+/* As the store does: nothing is kept at a checkpoint. */
+static int checkpoint(const struct ctx *c, const char *sql)
+{
+    int rc;
+
+    wal_vfs_keep_locks(c->db, false);
+    rc = run(c->db, sql);
+    wal_vfs_keep_locks(c->db, c->keep);
+    return rc;
 }
 
 static int set_up(void **state)
@@ -296,7 +315,7 @@ static void a_commit_is_in_the_files_when_it_returns(void **state)
         struct ctx at_copy = *c;
 
         if (i % 13 == 12) /* the log begins anew */
-            assert_int_equal(run(c->db, "PRAGMA wal_checkpoint(RESTART)"), SQLITE_OK);
+            assert_int_equal(checkpoint(c, "PRAGMA wal_checkpoint(RESTART)"), SQLITE_OK);
         assert_int_equal(put(c->db, i, i * 37 % 300 + 1), SQLITE_OK);
         rows += i * 37 % 300 + 1;
         assert_int_equal(number(reader, "SELECT count(*) FROM t"), rows);
@@ -334,7 +353,7 @@ static void what_commit_says_is_so_with(struct ctx *c, enum fault fault, const c
         below = (struct below){.fault = fault, .fail_at = n};
         for (int i = 0; i < 12; i++) {
             if (i == 7)
-                (void)run(c->db, "PRAGMA wal_checkpoint(TRUNCATE)");
+                (void)checkpoint(c, "PRAGMA wal_checkpoint(TRUNCATE)");
             below.fired = false;
             committed[i] = put(c->db, i, rows_of(i, big)) == SQLITE_OK;
             assert_true(committed[i] || below.fired);
@@ -424,6 +443,118 @@ static void spilled_and_rolled_back_frames_read_right(void **state)
     sqlite3_close(plain);
 }
 
+/* ---- locks that are kept ---- */
+
+/* A transaction makes six calls for locks: two raise its mark in the log. */
+static void transactions_with_kept_locks_make_no_calls_for_them(void **state)
+{
+    struct ctx *c = *state;
+    unsigned without, with;
+
+    begin_database(c, "PRAGMA synchronous=NORMAL");
+    below.locks = 0;
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(put(c->db, i, 10), SQLITE_OK);
+    without = below.locks;
+    below.locks = 0;
+    wal_vfs_keep_locks(c->db, true);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(put(c->db, i, 10), SQLITE_OK);
+    wal_vfs_keep_locks(c->db, false);
+    with = below.locks;
+    assert_int_equal(without, 8 * 6);
+    assert_int_equal(with, 6);
+}
+
+/* Rows in the database file alone, without its log: what checkpoints have moved. */
+static int64_t moved_rows(const struct ctx *c)
+{
+    struct ctx at_copy = *c;
+    char command[1000];
+    sqlite3 *copy;
+    int64_t rows;
+
+    (void)snprintf(command, sizeof(command), "cp %s %s.copy && rm -f %s.copy-wal %s.copy-shm",
+                   c->path, c->path, c->path, c->path);
+    assert_int_equal(system(command), 0);
+    (void)snprintf(at_copy.path, sizeof(at_copy.path), "%.100s.copy", c->path);
+    copy = open_by(&at_copy, "unix");
+    rows = number(copy, "SELECT count(*) FROM t");
+    assert_sound(copy);
+    sqlite3_close(copy);
+    return rows;
+}
+
+/* Others read what is committed, may not write, and may run checkpoints, which take nothing away;
+ * afterwards all is as if nothing had been kept. */
+static void others_beside_kept_locks(void **state)
+{
+    struct ctx *c = *state;
+    sqlite3 *reader, *writer;
+    int rows = 0;
+
+    begin_database(c, "PRAGMA synchronous=NORMAL");
+    reader = open_by(c, "unix");
+    writer = open_by(c, "unix");
+    assert_int_equal(run(writer, "PRAGMA wal_autocheckpoint=0"), SQLITE_OK);
+    for (int round = 0; round < 6; round++) {
+        bool snapshot = round % 2 == 1;
+        int before = rows;
+
+        if (round % 3 == 2) /* the log begins anew with the next transaction */
+            assert_int_equal(run(c->db, "PRAGMA wal_checkpoint(PASSIVE)"), SQLITE_OK);
+        if (snapshot) {
+            assert_int_equal(run(reader, "BEGIN"), SQLITE_OK);
+            assert_int_equal(number(reader, "SELECT count(*) FROM t"), rows);
+        }
+        wal_vfs_keep_locks(c->db, true);
+        for (int i = 0; i < 5; i++) {
+            assert_int_equal(put(c->db, round, 50 * i + 1), SQLITE_OK);
+            rows += 50 * i + 1;
+            assert_int_equal(number(reader, "SELECT count(*) FROM t"), snapshot ? before : rows);
+            assert_int_equal(number(writer, "SELECT count(*) FROM t"), rows);
+            assert_int_equal(run(writer, "BEGIN IMMEDIATE") & 0xff, SQLITE_BUSY);
+            assert_int_equal(run(writer, "PRAGMA wal_checkpoint(PASSIVE)"), SQLITE_OK);
+        }
+        wal_vfs_keep_locks(c->db, false);
+        if (snapshot)
+            assert_int_equal(run(reader, "COMMIT"), SQLITE_OK);
+        assert_int_equal(put(writer, round, 3), SQLITE_OK);
+        rows += 3;
+        assert_int_equal(number(c->db, "SELECT count(*) FROM t"), rows);
+        assert_sound(c->db);
+        assert_int_equal(run(c->db, "PRAGMA wal_checkpoint(PASSIVE)"), SQLITE_OK);
+        assert_int_equal(moved_rows(c), rows);
+    }
+    wal_vfs_keep_locks(c->db, true);
+    assert_int_equal(put(c->db, 0, 1), SQLITE_OK);
+    sqlite3_close(c->db);
+    c->db = NULL;
+    assert_int_equal(put(writer, 0, 1), SQLITE_OK);
+    assert_int_equal(number(reader, "SELECT count(*) FROM t"), rows + 2);
+    assert_sound(reader);
+    sqlite3_close(reader);
+    sqlite3_close(writer);
+}
+
+/* The promises above hold beside kept locks, too. */
+static void kept_locks_change_no_promise(void **state)
+{
+    struct ctx *c = *state;
+
+    c->keep = true;
+    a_commit_is_in_the_files_when_it_returns(state);
+    sqlite3_close(c->db);
+    remove_files(c);
+    spilled_and_rolled_back_frames_read_right(state);
+    sqlite3_close(c->db);
+    c->db = NULL;
+    remove_files(c);
+    what_commit_says_is_so_with(c, FAULT_IOERR, "PRAGMA synchronous=NORMAL", 1);
+    what_commit_says_is_so_with(c, FAULT_IOERR, "PRAGMA cache_size=3", 1);
+    what_commit_says_is_so_with(c, FAULT_SYNC, "PRAGMA synchronous=FULL", 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -436,6 +567,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_failed_sync_fails_its_transaction, set_up, tear_down),
         cmocka_unit_test_setup_teardown(spilled_and_rolled_back_frames_read_right, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(transactions_with_kept_locks_make_no_calls_for_them, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(others_beside_kept_locks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(kept_locks_change_no_promise, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, set_up_vfs, NULL);
