@@ -12,12 +12,28 @@
 #define START_BEFORE  INT64_C(3600000000000) /* an hour */
 #define NO_VALUE_FLAG 1U
 
-const char known_points_sql[] =
-    "SELECT p.time, p.start_time, p.flags, p.value, m.name, m.unit, m.type, m.temporality,"
-    " m.is_monotonic, s.attributes, c.name"
-    " FROM number_head_0 p JOIN series s ON s.id = p.series_id JOIN metric m ON m.id = s.metric_id"
-    " JOIN scope c ON c.id = m.scope_id JOIN resource r ON r.id = c.resource_id"
-    " WHERE p.id > ?1 AND p.time BETWEEN ?2 AND ?3 AND r.service_name = ?4 ORDER BY p.time";
+#define SELECT_POINTS                                                                       \
+    "SELECT p.time, p.start_time, p.flags, p.value, m.name, m.unit, m.type, m.temporality," \
+    " m.is_monotonic, s.attributes, c.name FROM "
+#define OF_CLIENT                                                                \
+    " p JOIN series s ON s.id = p.series_id JOIN metric m ON m.id = s.metric_id" \
+    " JOIN scope c ON c.id = m.scope_id JOIN resource r ON r.id = c.resource_id" \
+    " WHERE p.time BETWEEN ?2 AND ?3 AND r.service_name = ?4"
+#define HALF_EPOCHS(half) \
+    "head h CROSS JOIN number_head_" half " p ON p.id > ?1 - (h.epoch - 1 << 40)"
+#define HALF_ROWS(half)                                                                 \
+    "(SELECT p.* FROM " HALF_EPOCHS(half) " WHERE h.kind = 'number' AND h.half = " half \
+                                          " AND h.state <> 'sealed')"
+#define NEWEST_OF(half)                                                                           \
+    "SELECT (h.epoch - 1 << 40) + coalesce((SELECT max(id) FROM number_head_" half "), 0) AS row" \
+    " FROM head h WHERE h.kind = 'number' AND h.half = " half " AND h.state <> 'sealed'"
+
+const char known_points_newest_sql[] =
+    "SELECT max(row) FROM (" NEWEST_OF("0") " UNION ALL " NEWEST_OF("1") ")";
+const char known_points_sql[] = SELECT_POINTS HALF_ROWS("0") OF_CLIENT
+    " UNION ALL " SELECT_POINTS HALF_ROWS("1") OF_CLIENT " ORDER BY 1";
+const char known_points_anywhere_sql[] =
+    SELECT_POINTS "number_point" OF_CLIENT " AND ?1 IS NOT NULL ORDER BY 1";
 
 enum {
     COL_TIME,

@@ -35,9 +35,13 @@ void known_points_encode(struct buf *out, const struct known_point p[KNOWN_POINT
 /* service.name of a client. */
 void known_service(unsigned client, char out[32]);
 
-/* Rows of the points of one client after row id ?1 with ?2 <= time <= ?3 and service.name ?4, by
- * time. */
+/* The newest row of the head, over both halves; rows that come later have greater numbers. */
+extern const char known_points_newest_sql[];
+/* Rows of the points of one client after row ?1 with ?2 <= time <= ?3 and service.name ?4, by
+ * time: what is still in the head. */
 extern const char known_points_sql[];
+/* The same of all points, for what has been sealed since; takes longer. */
+extern const char known_points_anywhere_sql[];
 /* Does the row that st stands on (known_points_sql) hold exactly p, column by column? NULL, or what
  * differs. */
 const char *known_point_difference(const struct known_point *p, struct sqlite3_stmt *st);

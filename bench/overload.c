@@ -101,24 +101,13 @@ static enum otl_err run_rounds(struct overload *v, struct otl_error *err)
 {
     const struct reference_opts *o = v->run->o;
     double *shares = calloc(o->rounds, sizeof(*shares));
-    struct reference_opts with_queue = *o;
-    unsigned n = 0, settings = 0;
+    unsigned n = 0;
     struct target t;
     enum otl_err rc = OTL_OK;
 
     if (shares == NULL)
         return otl_fail(err, OTL_ENOMEM, "no memory for the figures");
-    while (o->settings[settings] != NULL)
-        settings++;
-    if (settings == REFERENCE_MAX_SETTINGS) {
-        free(shares);
-        return otl_fail(err, OTL_ECONFIG, "too many --set");
-    }
-    /* First, so that a --set of the caller wins. */
-    with_queue.settings[0] = queue_setting;
-    for (unsigned i = 0; i < settings; i++)
-        with_queue.settings[i + 1] = o->settings[i];
-    rc = target_open(&with_queue, &t, err);
+    rc = target_open_with(o, queue_setting, &t, err);
     if (rc != OTL_OK) {
         free(shares);
         return rc;

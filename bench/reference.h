@@ -82,6 +82,9 @@ struct target {
 /* Start a daemon on empty data, or parse the url of the one that is named. */
 enum otl_err target_open(const struct reference_opts *o, struct target *out,
                          struct otl_error *err) OTL_MUSTCHECK;
+/* The same with one setting more, which a setting of o wins over. */
+enum otl_err target_open_with(const struct reference_opts *o, const char *setting,
+                              struct target *out, struct otl_error *err) OTL_MUSTCHECK;
 /* End it and remove its data, when it is our own. */
 void target_close(struct target *t);
 

@@ -55,6 +55,23 @@ enum otl_err target_open(const struct reference_opts *o, struct target *out, str
     return http_url_parse(o->url, &out->url, err);
 }
 
+enum otl_err target_open_with(const struct reference_opts *o, const char *setting,
+                              struct target *out, struct otl_error *err)
+{
+    struct reference_opts with = *o;
+    unsigned n = 0;
+
+    while (o->settings[n] != NULL)
+        n++;
+    if (n == REFERENCE_MAX_SETTINGS)
+        return otl_fail(err, OTL_ECONFIG, "too many --set");
+    with.settings[0] = setting; /* of two the daemon takes the later one */
+    for (unsigned i = 0; i < n; i++)
+        with.settings[i + 1] = o->settings[i];
+    with.settings[n + 1] = NULL;
+    return target_open(&with, out, err);
+}
+
 void target_close(struct target *t)
 {
     if (!t->own)
