@@ -6,6 +6,7 @@
 #include "limits.h"
 #include "load.h"
 #include "null_sink.h"
+#include "reads.h"
 #include "reference.h"
 #include "table.h"
 
@@ -25,6 +26,8 @@ static const struct {
     {"load", "send points and report rate, latency and the daemon's CPU", load_main},
     {"null", "answer 200 to everything, for the generator's own cost", null_main},
     {"overload", "offer five times the peak, and see what is stored", overload_main},
+    {"reads", "store the same points in otlite and its peers, and ask each what dashboards ask",
+     reads_main},
     {"reference", "do what published accounts did, and compare", reference_main},
     {"table", "report figures that a script collected", table_main},
     {"version", "print the version", version_main},

@@ -12,7 +12,9 @@
 #   PAGE=FILE        default docs/performance.md; empty: no page
 #   RUNS=5           runs of each case, of which the median counts
 #   DURATION=3s      measured time of each run
-#   PARTS='a b'      only these of: limits cases durability series memory reference
+#   PARTS='a b'      only these of: limits cases durability series memory reference reads
+#   READS='1M 100M'  points of reads; default 1M, with full 1M 10M 100M
+#   SYSTEMS=otlite,duckdb,victoria,sqlite  that are asked; default otlite, with full all that can be had
 #   CASES='a b'      only these cases (see `cases` below)
 #   SETTINGS='...'   further arguments for otlite serve, as --set sqlite.checkpoint_pages=250
 set -euo pipefail
@@ -24,7 +26,7 @@ out=${OUT:-$b/bench/$(date -u +%Y-%m-%dT%H%M%SZ)}
 page=${PAGE-docs/performance.md}
 runs=${RUNS:-5}
 duration=${DURATION:-3s}
-parts=${PARTS:-limits cases durability series memory reference}
+parts=${PARTS:-limits cases durability series memory reference reads}
 otlite=$b/otlite
 bench=$b/otlite-bench
 series=10000 # as `otlite-bench load` has them without options
@@ -344,6 +346,21 @@ run_reference() {
     reference overload : --step 3s
 }
 
+# --- reads: the same points in each system, and what dashboards ask ---
+
+run_reads() {
+    local points amounts=1M systems=otlite
+    if [ "$form" = full ]; then
+        amounts='1M 10M 100M' systems=otlite,duckdb,victoria,sqlite
+        B=$b bench/peers/install.sh
+    fi
+    for points in ${READS:-$amounts}; do
+        say "reads of $points"
+        "$bench" reads --points "$points" --runs "$runs" --systems "${SYSTEMS:-$systems}" \
+            --peers "$b/peers" --out "$out" || broken=1
+    done
+}
+
 # --- the goals of issue 3, from the results in OUT ---
 
 # A number of the row whose first column is KEY. result.c writes a row a line.
@@ -422,7 +439,8 @@ fi
 ! wants series || run_series
 ! wants memory || run_memory
 ! wants reference || run_reference
+! wants reads || run_reads
 write_goals
 [ -z "$page" ] || bench/report.sh "$out" "$page"
 say "results: $out"
-[ "$broken" = 0 ] || fail "a reference found a promise broken; see above"
+[ "$broken" = 0 ] || fail "a reference found a promise broken, or an answer of reads was wrong; see above"

@@ -125,3 +125,19 @@ test('table refuses rows that do not fit, naming the line', TIMEOUT, async () =>
     assert.equal((await bench(['table', '--title', 't', '--command', 'c', ...COLUMNS])).code, 64);
     assert.equal((await bench(['table', '--name', '../x', '--title', 't', '--command', 'c', ...COLUMNS])).code, 64);
 });
+
+test('reads stores the same points in each system and finds every answer right', TIMEOUT, async () => {
+    const out = tempDir();
+    const tmp = tempDir();
+    const r = await bench(['reads', '--points', '40k', '--series', '400', '--runs', '1', '--systems', 'otlite,sqlite', '--no-ingest',
+        '--out', out], { env: { TMPDIR: tmp } });
+
+    assert.equal(r.code, 0, r.stdout + r.stderr);
+    assert.deepEqual(fs.readdirSync(tmp), [], 'scratch directories are left');
+    const { rows, notes } = JSON.parse(fs.readFileSync(path.join(out, 'reads-0m.json'), 'utf8'));
+
+    assert.equal(rows.length, 14);
+    for (const row of rows)
+        assert.ok(row.cold_ms > 0 && row.warm_ms > 0 && row.ingest_ms === null, JSON.stringify(row));
+    assert.match(notes.join('\n'), /; 0 were wrong/);
+});
