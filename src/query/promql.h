@@ -85,6 +85,8 @@ struct expr {
     enum expr_kind kind;
     enum prom_type type; /* what it evaluates to */
     uint32_t begin, end; /* of the text, bytes */
+    uint16_t depth;      /* levels below it and itself: what evaluation recurses */
+    bool is_duration;    /* EXPR_NUMBER that was written as one: seconds */
     union {
         double number;
         struct bytes string; /* decoded */
