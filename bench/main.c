@@ -8,6 +8,7 @@
 #include "null_sink.h"
 #include "reads.h"
 #include "reference.h"
+#include "storage.h"
 #include "table.h"
 
 static int version_main(int argc, char **argv)
@@ -29,6 +30,7 @@ static const struct {
     {"reads", "store the same points in otlite and its peers, and ask each what dashboards ask",
      reads_main},
     {"reference", "do what published accounts did, and compare", reference_main},
+    {"storage", "bytes a point beside VictoriaMetrics, and how long a start takes", storage_main},
     {"table", "report figures that a script collected", table_main},
     {"version", "print the version", version_main},
 };

@@ -12,7 +12,7 @@
 #include "reads.h"
 #include "reads_otlp.h"
 
-enum { SERVICES_A_REQUEST = 25, CONNECTIONS = 4 };
+enum { SERVICES_A_REQUEST = 25, CONNECTIONS = 4, MAX_SETTINGS = 32 };
 
 struct otlite {
     struct reads_env env;
@@ -166,7 +166,7 @@ static enum otl_err otlite_add(void *self, const struct series_gen *g, struct ot
 static enum otl_err otlite_finish(void *self, struct otl_error *err)
 {
     struct otlite *o = self;
-    const char *argv[] = {NULL, "compact", "--data", o->data, NULL};
+    const char *argv[5 + 2 * MAX_SETTINGS] = {NULL, "compact", "--data", o->data};
     char program[4096];
     struct buf said = {0};
     enum otl_err rc = OTL_OK;
@@ -178,6 +178,11 @@ static enum otl_err otlite_finish(void *self, struct otl_error *err)
     if (rc == OTL_OK)
         rc = child_beside("otlite", program, sizeof(program), err);
     argv[0] = program;
+    for (size_t i = 0; o->env.settings != NULL && o->env.settings[i] != NULL && i < MAX_SETTINGS;
+         i++) {
+        argv[4 + 2 * i] = "--set";
+        argv[5 + 2 * i] = o->env.settings[i];
+    }
     if (rc == OTL_OK)
         rc = child_run(argv, o->log, &said, err);
     buf_fini(&said);

@@ -12,7 +12,7 @@
 #   PAGE=FILE        default docs/performance.md; empty: no page
 #   RUNS=5           runs of each case, of which the median counts
 #   DURATION=3s      measured time of each run
-#   PARTS='a b'      only these of: limits cases durability series memory reference reads
+#   PARTS='a b'      only these of: limits cases durability series memory reference reads storage
 #   READS='1M 100M'  points of reads; default 1M, with full 1M 10M 100M
 #   SYSTEMS=otlite,duckdb,victoria,sqlite  that are asked; default otlite, with full all that can be had
 #   CASES='a b'      only these cases (see `cases` below)
@@ -26,7 +26,7 @@ out=${OUT:-$b/bench/$(date -u +%Y-%m-%dT%H%M%SZ)}
 page=${PAGE-docs/performance.md}
 runs=${RUNS:-5}
 duration=${DURATION:-3s}
-parts=${PARTS:-limits cases durability series memory reference reads}
+parts=${PARTS:-limits cases durability series memory reference reads storage}
 otlite=$b/otlite
 bench=$b/otlite-bench
 series=10000 # as `otlite-bench load` has them without options
@@ -361,6 +361,18 @@ run_reads() {
     done
 }
 
+# --- storage: bytes a point, and starts ---
+
+run_storage() {
+    local points=8000000 many=100000
+    if [ "$form" = full ]; then
+        points=80000000 many=1000000
+        B=$b bench/peers/install.sh
+    fi
+    say storage
+    "$bench" storage --points "$points" --many-series "$many" --peers "$b/peers" --out "$out" || broken=1
+}
+
 # --- the goals of issue 3, from the results in OUT ---
 
 # A number of the row whose first column is KEY. result.c writes a row a line.
@@ -440,7 +452,8 @@ fi
 ! wants memory || run_memory
 ! wants reference || run_reference
 ! wants reads || run_reads
+! wants storage || run_storage
 write_goals
 [ -z "$page" ] || bench/report.sh "$out" "$page"
 say "results: $out"
-[ "$broken" = 0 ] || fail "a reference found a promise broken, or an answer of reads was wrong; see above"
+[ "$broken" = 0 ] || fail "a reference found a promise broken, an answer of reads was wrong, or points were missing; see above"

@@ -141,3 +141,32 @@ test('reads stores the same points in each system and finds every answer right',
         assert.ok(row.cold_ms > 0 && row.warm_ms > 0 && row.ingest_ms === null, JSON.stringify(row));
     assert.match(notes.join('\n'), /; 0 were wrong/);
 });
+
+test('storage says where the bytes are, and finds every point it sent', TIMEOUT, async () => {
+    const out = tempDir();
+    const tmp = tempDir();
+    const r = await bench(['storage', '--points', '40000', '--series', '400', '--many-series', '800', '--peers', '/nowhere',
+        '--out', out], { env: { TMPDIR: tmp } });
+
+    assert.equal(r.code, 0, r.stdout + r.stderr);
+    assert.deepEqual(fs.readdirSync(tmp), [], 'scratch directories are left');
+    const { rows, notes } = JSON.parse(fs.readFileSync(path.join(out, 'storage.json'), 'utf8'));
+
+    assert.deepEqual(rows.map((row) => [row.mix, row.system]), ['half counters', 'idle'].flatMap((mix) =>
+        [[mix, 'otlite'], [mix, 'otlite, rollups=false']]));
+    for (const row of rows) {
+        assert.equal(row.points, 40000);
+        assert.ok(Math.abs(row.bytes_per_point - row.mib * 1048576 / row.points) < 0.001, JSON.stringify(row));
+        /* The parts add up to the whole, and each of them is there. */
+        assert.ok(row.raw > 0 && row.catalogue > 0 && row.rest > 0, JSON.stringify(row));
+        assert.ok(Math.abs(row.raw + row.rollups + row.catalogue + row.rest - row.bytes_per_point) < 0.001);
+        assert.equal(row.rollups > 0, row.system === 'otlite');
+    }
+    assert.match(notes.join('\n'), /VictoriaMetrics was not there/);
+    assert.match(notes.join('\n'), /against VictoriaMetrics .*: not known/);
+    const starts = JSON.parse(fs.readFileSync(path.join(out, 'startup.json'), 'utf8')).rows;
+
+    assert.deepEqual(starts.map((row) => [row.series, row.points]), [[400, 40000], [800, 1600]]);
+    for (const row of starts)
+        assert.ok(row.warm_s > 0 && row.cold_s > 0);
+});
