@@ -8,7 +8,8 @@
 struct expr;
 struct eval;
 
-enum { FUNCTION_MAX_ARGS = 10 };
+/* In the table; a call of a variadic function may have more. */
+enum { FUNCTION_MAX_ARGS = 5 };
 
 /* The samples of one series that lie in one window (start, end], after offset and @. */
 struct range_window {
@@ -19,7 +20,14 @@ struct range_window {
     int64_t start, end;
 };
 
-/* How a function is called. */
+/* How a function is called. The evaluator knows three of them by name:
+ *
+ * timestamp of a selector: the samples' own times in seconds; of all else it is called as any.
+ *
+ * absent_over_time: the one FUNCTION_MATRIX with a range vector, which it gets as a PROM_VECTOR of
+ * what present_over_time gives.
+ *
+ * info: only its first argument is evaluated; the second is a selector of labels, not of series. */
 enum function_kind {
     FUNCTION_RANGE,  /* a range vector, window by window; its other arguments are scalars */
     FUNCTION_MAP,    /* an instant vector, sample by sample; its other arguments are scalars */
@@ -41,8 +49,8 @@ struct function {
     const char *name;
     enum prom_type args[FUNCTION_MAX_ARGS];
     uint8_t n_args;  /* in args */
-    int8_t variadic; /* 0: exactly n_args; k > 0: the last k of args may be left out; -1: the last
-                        may be repeated or left out */
+    int8_t variadic; /* 0: exactly n_args; k > 0: the last of args is there 0 to k times; -1: any
+                        number of times, 0 too */
     enum prom_type returns;
     enum function_kind kind;
     bool keeps_name;   /* the result has the metric's name: last_over_time, sort, ... */
