@@ -37,6 +37,7 @@ struct eval {
     size_t steps;
     struct annotations infos, warnings;
     struct eval_stats stats;
+    uint64_t held; /* samples in rows now */
 };
 
 /* out: of e's type; an instant query of a range vector gives PROM_MATRIX. Series of a vector are

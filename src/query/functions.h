@@ -61,7 +61,8 @@ struct function {
     enum otl_err (*map)(const struct function_call *c, const struct sample *in, struct sample *out,
                         struct otl_error *err);
     /* args are evaluated, of the types above, n of them; out is empty, of type `returns`. Takes
-     * nothing of args over but what it moves (prom_value_move_row). */
+     * nothing of args over but what it moves (prom_value_move_row). A range vector comes as rows
+     * over the steps: 1 where its window holds a sample, absent elsewhere. */
     enum otl_err (*matrix)(struct eval *e, const struct expr *call, struct prom_value *args,
                            size_t n, struct prom_value *out, struct otl_error *err);
 };
