@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "label_generation.h"
-#include "matcher.h"
+#include "otlite/matcher.h"
 
 /* Costs in steps through a posting list, roughly: to find an attribute of a series and compare it;
  * to try an expression on a value; a look into a posting list's middle. */

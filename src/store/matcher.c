@@ -1,4 +1,4 @@
-#include "matcher.h"
+#include "otlite/matcher.h"
 
 #include <stdlib.h>
 

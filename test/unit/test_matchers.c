@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
+#include "otlite/matcher.h"
 #include "otlite/read.h"
 #include "random.h"
-#include "store/matcher.h"
 
 #define assert_text(b, s)                         \
     do {                                          \
@@ -386,6 +386,54 @@ static void agrees_with_posix_on_random_expressions(void **state)
     assert_true(tried > 20000);
 }
 
+/* ---- replacing, as label_replace does ---- */
+
+static void replaces_groups_as_go_does(void **state)
+{
+    static const struct {
+        const char *pattern, *value, *replacement, *expected; /* NULL: no match */
+    } cases[] = {
+        {"(.*)-(.*)", "a-b-c", "$2/$1", "c/a-b"},
+        {"(.*)", "x", "$1", "x"},
+        {"(a)(b)?", "a", "[$1$2]", "[a]"},
+        {"(.*)", "x", "${1}y", "xy"},
+        {"(.*)", "x", "$1y", ""}, /* a group called 1y */
+        {"(.*)", "x", "$7", ""},
+        {"(.*)", "x", "$01", ""}, /* no number */
+        {"(.*)", "x", "$0$$0", "x$0"},
+        {"(.*)", "x", "a$", "a$"},
+        {"(.*)", "x", "${1", "${1"},
+        {"(.*)", "x", "${}", "${}"},
+        {"(.*)", "x", "$-1", "$-1"},
+        {"(?P<first>[a-z]+)(?P<rest>.*)", "ab12", "$rest-${first}", "12-ab"},
+        {"(?P<first>[a-z]+)", "ab", "$first_x", ""},
+        {"(?:a)(b)", "ab", "$1", "b"},
+        {"a|b", "b", "$0", "b"},
+        {"(a+)", "aab", "$1", NULL},
+        {"(.+)", "\xe4\xbd\xa0\n", "<$1>", "<\xe4\xbd\xa0\n>"},
+        {"()", "", "$1", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buf out = {0};
+        struct otl_error err;
+        struct regex *re;
+        bool hit;
+
+        assert_int_equal(regex_new_capturing(bytes_str(cases[i].pattern), &re, &err), OTL_OK);
+        assert_int_equal(regex_replace(re, bytes_str(cases[i].value),
+                                       bytes_str(cases[i].replacement), &hit, &out, &err),
+                         OTL_OK);
+        assert_int_equal(hit, cases[i].expected != NULL);
+        if (hit && !bytes_equal(buf_bytes(&out), bytes_str(cases[i].expected)))
+            fail_msg("%s on %s with %s: \"%.*s\"", cases[i].pattern, cases[i].value,
+                     cases[i].replacement, (int)out.n, (const char *)out.p);
+        buf_fini(&out);
+        regex_free(re);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +447,7 @@ int main(void)
         cmocka_unit_test(an_expression_that_runs_for_ever_is_refused_by_name),
         cmocka_unit_test(deep_nesting_is_refused),
         cmocka_unit_test(agrees_with_posix_on_random_expressions),
+        cmocka_unit_test(replaces_groups_as_go_does),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

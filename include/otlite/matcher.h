@@ -1,7 +1,7 @@
 /* matcher.h -- one comparison of a label's value with a text or a regular expression, made ready to
  * be tried on many values. */
-#ifndef OTLITE_STORE_MATCHER_H
-#define OTLITE_STORE_MATCHER_H
+#ifndef OTLITE_MATCHER_H
+#define OTLITE_MATCHER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,6 +10,7 @@
 #include "otlite/bytes.h"
 #include "otlite/err.h"
 #include "otlite/read.h"
+#include "otlite/regex.h"
 
 /* What may stand before and behind the text of an alternative. */
 enum wild { WILD_NONE, WILD_ANY /* .* */, WILD_SOME /* .+ */ };
@@ -19,8 +20,6 @@ struct alternative {
     struct bytes text; /* in the matcher's own memory */
     enum wild before, behind;
 };
-
-struct regex; /* PCRE2's things */
 
 struct value_matcher {
     struct alternative *alternatives; /* n of them, or regex */
@@ -42,18 +41,5 @@ void value_matcher_fini(struct value_matcher *vm);
  * steps on it. */
 enum otl_err value_matcher_hit(struct value_matcher *vm, struct bytes value, bool *out,
                                struct otl_error *err) OTL_MUSTCHECK;
-
-/* ---- regular expressions (matcher_regex.c) ---- */
-
-/* RE2's syntax as PCRE2 understands it, appended to out. OTL_EBADREQUEST: what RE2 refuses and
- * PCRE2 would take, or means otherwise; with its place. */
-enum otl_err regex_translate(struct bytes pattern, struct buf *out,
-                             struct otl_error *err) OTL_MUSTCHECK;
-/* Matches whole values only. */
-enum otl_err regex_new(struct bytes pattern, struct regex **out,
-                       struct otl_error *err) OTL_MUSTCHECK;
-void regex_free(struct regex *re);
-enum otl_err regex_hit(struct regex *re, struct bytes value, bool *out,
-                       struct otl_error *err) OTL_MUSTCHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* matcher_regex.c -- regular expressions: RE2's language, which is Prometheus', run by PCRE2.
+/* regex.c -- regular expressions: RE2's language, which is Prometheus', run by PCRE2.
  *
  * PCRE2 knows more than RE2 does: references to what was matched, looking ahead and behind,
  * possessive and atomic groups, recursion, verbs. A dashboard that has them does not work with
@@ -6,7 +6,7 @@
  * escapes mean different things and are translated. As in Prometheus 3, "." takes a line feed too.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
-#include "matcher.h"
+#include "otlite/regex.h"
 
 #include <inttypes.h>
 #include <pcre2.h>
@@ -128,37 +128,42 @@ static enum otl_err escape(struct translation *t, bool in_class)
     return OTL_OK;
 }
 
-static enum otl_err class(struct translation *t) {
-    size_t start = t->at; enum otl_err rc;
-
-    copy(t, 1); if (peek(t, 0) == '^') copy(t, 1);
-    if (peek(t, 0) == ']'){/* the first one is a member */
-                           buf_add_str(t->out, "\\]"); t->at++;}
-while (t->at < t->in.n && t->in.p[t->at] != ']')
+static enum otl_err character_class(struct translation *t)
 {
-    if (t->in.p[t->at] == '[' && peek(t, 1) == ':') { /* [:alpha:] */
-        const uint8_t *end = memmem(t->in.p + t->at + 2, t->in.n - t->at - 2, ":]", 2);
+    size_t start = t->at;
+    enum otl_err rc;
 
-        if (end != NULL) {
-            copy(t, (size_t)(end - t->in.p) + 2 - t->at);
-            continue;
+    copy(t, 1);
+    if (peek(t, 0) == '^')
+        copy(t, 1);
+    if (peek(t, 0) == ']') { /* the first one is a member */
+        buf_add_str(t->out, "\\]");
+        t->at++;
+    }
+    while (t->at < t->in.n && t->in.p[t->at] != ']') {
+        if (t->in.p[t->at] == '[' && peek(t, 1) == ':') { /* [:alpha:] */
+            const uint8_t *end = memmem(t->in.p + t->at + 2, t->in.n - t->at - 2, ":]", 2);
+
+            if (end != NULL) {
+                copy(t, (size_t)(end - t->in.p) + 2 - t->at);
+                continue;
+            }
+        }
+        if (t->in.p[t->at] == '[') { /* never the [. .] and [= =] of PCRE2 */
+            buf_add_str(t->out, "\\[");
+            t->at++;
+        } else if (t->in.p[t->at] == '\\') {
+            rc = escape(t, true);
+            if (rc != OTL_OK)
+                return rc;
+        } else {
+            copy(t, 1);
         }
     }
-    if (t->in.p[t->at] == '[') { /* never the [. .] and [= =] of PCRE2 */
-        buf_add_str(t->out, "\\[");
-        t->at++;
-    } else if (t->in.p[t->at] == '\\') {
-        rc = escape(t, true);
-        if (rc != OTL_OK)
-            return rc;
-    } else {
-        copy(t, 1);
-    }
-}
-if (t->at >= t->in.n)
-    return refuse(t, start, "the ] that ends this class is missing");
-copy(t, 1);
-return OTL_OK;
+    if (t->at >= t->in.n)
+        return refuse(t, start, "the ] that ends this class is missing");
+    copy(t, 1);
+    return OTL_OK;
 }
 
 /* At "(": what RE2 has is (...), (?:...), (?P<name>...), (?<name>...), (?flags) and (?flags:...).
@@ -241,7 +246,7 @@ enum otl_err regex_translate(struct bytes pattern, struct buf *out, struct otl_e
         if (c == '\\')
             rc = escape(&t, false);
         else if (c == '[')
-            rc = class(&t);
+            rc = character_class(&t);
         else if (c == '(')
             rc = group(&t);
         else
@@ -262,10 +267,12 @@ static enum otl_err bad_expression(struct bytes pattern, int code, struct otl_er
                     shown(pattern), (const char *)pattern.p, (const char *)text);
 }
 
-static enum otl_err compile(struct regex *re, struct bytes pattern, struct otl_error *err)
+static enum otl_err compile(struct regex *re, struct bytes pattern, bool capturing,
+                            struct otl_error *err)
 {
     const uint32_t options = PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_UTF | PCRE2_DOTALL |
-                             PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_AUTO_CAPTURE;
+                             PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C |
+                             (capturing ? 0 : PCRE2_NO_AUTO_CAPTURE);
     struct buf translated = {0};
     PCRE2_SIZE offset;
     enum otl_err rc;
@@ -291,7 +298,8 @@ static enum otl_err compile(struct regex *re, struct bytes pattern, struct otl_e
     if (rc != OTL_OK)
         return rc;
     re->context = pcre2_match_context_create(NULL);
-    re->match = pcre2_match_data_create(1, NULL);
+    re->match = capturing ? pcre2_match_data_create_from_pattern(re->code, NULL)
+                          : pcre2_match_data_create(1, NULL);
     if (re->context == NULL || re->match == NULL)
         return otl_fail(err, OTL_ENOMEM, "No memory for a regular expression.");
     pcre2_set_match_limit(re->context, MATCH_LIMIT);
@@ -306,19 +314,30 @@ static enum otl_err compile(struct regex *re, struct bytes pattern, struct otl_e
     return OTL_OK;
 }
 
-enum otl_err regex_new(struct bytes pattern, struct regex **out, struct otl_error *err)
+static enum otl_err make(struct bytes pattern, bool capturing, struct regex **out,
+                         struct otl_error *err)
 {
     struct regex *re = calloc(1, sizeof(*re));
     enum otl_err rc;
 
     if (re == NULL)
         return otl_fail(err, OTL_ENOMEM, "No memory for a regular expression.");
-    rc = compile(re, pattern, err);
+    rc = compile(re, pattern, capturing, err);
     if (rc == OTL_OK)
         *out = re;
     else
         regex_free(re);
     return rc;
+}
+
+enum otl_err regex_new(struct bytes pattern, struct regex **out, struct otl_error *err)
+{
+    return make(pattern, false, out, err);
+}
+
+enum otl_err regex_new_capturing(struct bytes pattern, struct regex **out, struct otl_error *err)
+{
+    return make(pattern, true, out, err);
 }
 
 void regex_free(struct regex *re)
@@ -334,7 +353,9 @@ void regex_free(struct regex *re)
     free(re);
 }
 
-enum otl_err regex_hit(struct regex *re, struct bytes value, bool *out, struct otl_error *err)
+/* *subject: the value that was matched, which is re->repaired where value is not UTF-8. */
+static enum otl_err run(struct regex *re, struct bytes value, bool *out, struct bytes *subject,
+                        struct otl_error *err)
 {
     int n;
 
@@ -347,6 +368,7 @@ enum otl_err regex_hit(struct regex *re, struct bytes value, bool *out, struct o
     }
     if (value.n == 0) /* PCRE2 takes no NULL */
         value = bytes_of("", 0);
+    *subject = value;
     n = pcre2_match(re->code, value.p, value.n, 0, PCRE2_NO_UTF_CHECK, re->match, re->context);
     if (n == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter has the heap */
         n = pcre2_match(re->code, value.p, value.n, 0, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, re->match,
@@ -361,4 +383,95 @@ enum otl_err regex_hit(struct regex *re, struct bytes value, bool *out, struct o
                     "The regular expression \"%.*s\" takes too many steps on a value of %zu bytes; "
                     "repetitions within repetitions do that.",
                     shown(re->pattern), (const char *)re->pattern.p, value.n);
+}
+
+enum otl_err regex_hit(struct regex *re, struct bytes value, bool *out, struct otl_error *err)
+{
+    struct bytes subject;
+
+    return run(re, value, out, &subject, err);
+}
+
+/* ---- replacing ---- */
+
+/* Bytes of longer characters count as letters. */
+static bool is_name_byte(uint8_t c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           c >= 0x80;
+}
+
+/* Behind a $: the name of a group, and how long it is with its braces; 0: there is none. */
+static size_t group_name(struct bytes at, struct bytes *name)
+{
+    size_t braces = at.n > 0 && at.p[0] == '{', n = 0;
+
+    while (braces + n < at.n && is_name_byte(at.p[braces + n]))
+        n++;
+    if (n == 0 || (braces == 1 && (1 + n >= at.n || at.p[1 + n] != '}')))
+        return 0;
+    *name = bytes_of(at.p + braces, n);
+    return n + 2 * braces;
+}
+
+/* The group's number; -1: there is none. Names that begin with 0 are numbers only if that is all.
+ */
+static int group_number(const struct regex *re, struct bytes name)
+{
+    char text[64];
+    int n = 0;
+
+    for (size_t i = 0; i < name.n; i++) {
+        if (name.p[i] < '0' || name.p[i] > '9' || (i > 0 && name.p[0] == '0')) {
+            n = -1;
+            break;
+        }
+        n = n > 100000 ? n : n * 10 + (name.p[i] - '0');
+    }
+    if (n >= 0)
+        return n;
+    if (name.n >= sizeof(text)) /* longer than PCRE2's names */
+        return -1;
+    memcpy(text, name.p, name.n);
+    text[name.n] = '\0';
+    n = pcre2_substring_number_from_name(re->code, (PCRE2_SPTR)text);
+    return n < 0 ? -1 : n;
+}
+
+static void add_group(const struct regex *re, struct bytes subject, int number, struct buf *out)
+{
+    const PCRE2_SIZE *place = pcre2_get_ovector_pointer(re->match);
+
+    if (number < 0 || (uint32_t)number >= pcre2_get_ovector_count(re->match) ||
+        place[2 * number] == PCRE2_UNSET)
+        return;
+    buf_add(out, subject.p + place[2 * number], place[2 * number + 1] - place[2 * number]);
+}
+
+enum otl_err regex_replace(struct regex *re, struct bytes value, struct bytes template_text,
+                           bool *hit, struct buf *out, struct otl_error *err)
+{
+    struct bytes in = template_text, subject, name;
+    enum otl_err rc = run(re, value, hit, &subject, err);
+
+    if (rc != OTL_OK || !*hit)
+        return rc;
+    for (size_t i = 0; i < in.n;) {
+        size_t n = 0;
+
+        if (in.p[i++] != '$') {
+            buf_add_char(out, (char)in.p[i - 1]);
+            continue;
+        }
+        if (i < in.n && in.p[i] == '$')
+            i++;
+        else
+            n = group_name(bytes_of(in.p + i, in.n - i), &name);
+        if (n > 0)
+            add_group(re, subject, group_number(re, name), out);
+        else
+            buf_add_char(out, '$');
+        i += n;
+    }
+    return OTL_OK;
 }
