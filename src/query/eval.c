@@ -694,6 +694,8 @@ enum otl_err eval_query(struct eval *v, const struct expr *e, struct prom_value 
 
     *out = (struct prom_value){.type = e->type};
     v->steps = o->step_ms <= 0 ? 1 : (size_t)((o->end_ms - o->start_ms) / o->step_ms) + 1;
+    v->query_start_ms = o->start_ms;
+    v->query_end_ms = o->end_ms;
     rc = e->type == PROM_MATRIX ? eval_matrix(v, eval_unwrap(e), out, err)
                                 : eval_whole(v, e, out, err);
     v->stats.eval_ns = clock_mono_ns() - begin_ns - v->stats.select_ns;

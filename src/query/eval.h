@@ -35,6 +35,7 @@ struct eval {
     struct arena *arena; /* labels, strings, annotations */
     struct bytes text;   /* of the query */
     size_t steps;
+    int64_t query_start_ms, query_end_ms; /* what start() and end() are, in subqueries too */
     struct annotations infos, warnings;
     struct eval_stats stats;
     uint64_t held; /* samples in rows now */

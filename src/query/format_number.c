@@ -1,0 +1,93 @@
+#include "format_number.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* "NaN" and the infinities. False: it is finite. */
+static bool special(struct buf *out, double d)
+{
+    if (isnan(d))
+        buf_add_str(out, "NaN");
+    else if (isinf(d))
+        buf_add_str(out, d > 0 ? "+Inf" : "-Inf");
+    else
+        return false;
+    return true;
+}
+
+/* The fewest digits that read back equal, as d.ddde+XX in text; 15 do for most, 17 for all. */
+static void shortest(double d, char text[64], int *digits, int *exponent)
+{
+    int n = 1, least = 1, most = 17;
+
+    /* What n digits tell, more do as well. */
+    while (least < most) {
+        n = (least + most) / 2;
+        snprintf(text, 64, "%.*e", n - 1, d);
+        if (strtod(text, NULL) == d)
+            most = n;
+        else
+            least = n + 1;
+    }
+    snprintf(text, 64, "%.*e", least - 1, d);
+    *digits = least;
+    *exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
+}
+
+void format_float(struct buf *out, double d)
+{
+    char text[64];
+    int digits, exponent, behind;
+
+    if (special(out, d))
+        return;
+    if (d == floor(d) && fabs(d) < 1e15) {
+        buf_printf(out, "%.0f", d);
+        return;
+    }
+    shortest(d, text, &digits, &exponent);
+    behind = digits - 1 - exponent;
+    if (behind >= 0) {
+        buf_printf(out, "%.*f", behind, d);
+        return;
+    }
+    /* The digits that are known, then zeros: printf would go on with those of the binary value. */
+    for (const char *p = text; *p != 'e'; p++) {
+        if (*p != '.')
+            buf_add_char(out, *p);
+    }
+    for (int i = 0; i < -behind; i++)
+        buf_add_char(out, '0');
+}
+
+void format_general(struct buf *out, double d)
+{
+    char text[64];
+    int digits, exponent;
+
+    if (special(out, d))
+        return;
+    shortest(d, text, &digits, &exponent);
+    if (d != 0 && (exponent < -4 || exponent >= 21))
+        buf_add_str(out, text);
+    else
+        format_float(out, d);
+}
+
+void format_ms(struct buf *out, int64_t ms)
+{
+    uint64_t u = ms < 0 ? -(uint64_t)ms : (uint64_t)ms;
+    unsigned rest = (unsigned)(u % 1000);
+
+    buf_printf(out, "%s%" PRIu64, ms < 0 ? "-" : "", u / 1000);
+    if (rest == 0)
+        return;
+    if (rest % 100 == 0)
+        buf_printf(out, ".%u", rest / 100);
+    else if (rest % 10 == 0)
+        buf_printf(out, ".%02u", rest / 10);
+    else
+        buf_printf(out, ".%03u", rest);
+}
