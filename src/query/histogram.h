@@ -28,27 +28,35 @@ struct prom_histogram {
     struct histogram_buckets positive, negative;
 };
 
-/* Of that size, counts 0. NULL: no memory. */
+/* Of that size, counts 0. NULL: no memory, or more than 2^20 buckets on a side, which no doubles
+ * need. */
 struct prom_histogram *histogram_new(int32_t schema, int32_t pos_first, uint32_t pos_n,
                                      int32_t neg_first, uint32_t neg_n);
 struct prom_histogram *histogram_copy(const struct prom_histogram *h);
 void histogram_free(struct prom_histogram *h);
 size_t histogram_bytes(const struct prom_histogram *h);
 
-/* a + b, a - b in a new histogram: of the lesser schema, the greater zero threshold. NULL: no
- * memory. */
+/* a + b, a - b in a new histogram: of the lesser schema, of a zero threshold that is no less than
+ * either and within no bucket that holds something. NULL: as of histogram_new. */
 struct prom_histogram *histogram_add(const struct prom_histogram *a,
                                      const struct prom_histogram *b);
 struct prom_histogram *histogram_sub(const struct prom_histogram *a,
                                      const struct prom_histogram *b);
+/* *sum += b, in place where the layout allows; else *sum is another one afterwards. False: as NULL
+ * of histogram_new, *sum is as it was. */
+bool histogram_add_to(struct prom_histogram **sum, const struct prom_histogram *b);
 void histogram_scale(struct prom_histogram *h, double factor);
+/* By 0: no buckets are left. */
+void histogram_divide(struct prom_histogram *h, double divisor);
 /* Same schema, zero bucket, counts, sum and bits of buckets that are not 0. */
 bool histogram_equal(const struct prom_histogram *a, const struct prom_histogram *b);
-/* later has been reset since earlier: a count in any bucket is less, or the schema finer. */
+/* later, the next one in its series, has been reset since earlier: its hint says so, or there is
+ * none and a count in any bucket is less, the schema finer or the zero threshold less. */
 bool histogram_is_reset(const struct prom_histogram *earlier, const struct prom_histogram *later);
 /* Drop empty buckets at both ends. */
 void histogram_compact(struct prom_histogram *h);
 
+/* Observations of NaN rank above all others; a quantile among them is NaN. */
 double histogram_quantile(const struct prom_histogram *h, double q);
 double histogram_fraction(const struct prom_histogram *h, double lower, double upper);
 double histogram_variance(const struct prom_histogram *h);

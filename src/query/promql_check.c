@@ -44,11 +44,9 @@ static bool check_call(struct parser *p, struct expr *e)
     size_t n = e->u.call.n_args, least = f->n_args, most = f->n_args;
     char name[80];
 
-    if (f->variadic > 0)
-        least -= (size_t)f->variadic;
-    else if (f->variadic < 0) {
+    if (f->variadic != 0) {
         least -= 1;
-        most = SIZE_MAX;
+        most = f->variadic < 0 ? SIZE_MAX : least + (size_t)f->variadic;
     }
     if (f->variadic == 0 && n != least) {
         (void)promql_fail(p, e->begin, "expected %zu argument(s) in call to \"%s\", got %zu", least,

@@ -1,11 +1,11 @@
 /* promql_print.c -- trees as text: on one line, and over many with indentation where a line would
  * be too long, as Prometheus' String and Pretty have them. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "number.h"
 #include "promql_internal.h"
 
 enum { LINE_CHARS = 100, FLAT = -1 };
@@ -55,32 +55,6 @@ void promql_print_duration(struct buf *out, int64_t ms)
             buf_printf(out, "%" PRId64 "%s", ms / units[i].ms, units[i].unit);
         ms %= units[i].ms;
     }
-}
-
-/* As Go's %v: the shortest digits, an exponent of at least two digits below 1e-4 and from 1e21 on.
- */
-static void print_number(struct buf *out, double d)
-{
-    char text[64];
-    int precision = 1, exponent;
-    double back;
-
-    if (isnan(d)) {
-        buf_add_str(out, "NaN");
-        return;
-    }
-    if (isinf(d)) {
-        buf_add_str(out, d > 0 ? "+Inf" : "-Inf");
-        return;
-    }
-    do {
-        snprintf(text, sizeof(text), "%.*e", precision - 1, d);
-    } while ((sscanf(text, "%lf", &back) != 1 || back != d) && ++precision <= 17);
-    exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
-    if (exponent < -4 || exponent >= 21)
-        buf_add_str(out, text);
-    else
-        buf_printf(out, "%.*f", precision - 1 > exponent ? precision - 1 - exponent : 0, d);
 }
 
 /* As Go's %q has it. */
@@ -295,7 +269,7 @@ static void print(struct buf *out, const struct expr *e, int level)
         if (e->is_duration)
             promql_print_duration(out, (int64_t)llround(e->u.number * 1000));
         else
-            print_number(out, e->u.number);
+            number_print_g(out, e->u.number);
         break;
     case EXPR_STRING:
         print_quoted(out, e->u.string);
