@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "child.h"
 #include "daemon.h"
@@ -12,7 +13,7 @@
 #include "reads.h"
 #include "reads_otlp.h"
 
-enum { SERVICES_A_REQUEST = 25, CONNECTIONS = 4, MAX_SETTINGS = 32 };
+enum { SERVICES_A_REQUEST = 25, CONNECTIONS = 4, MAX_SETTINGS = 32, AGAIN_MS = 20 };
 
 struct otlite {
     struct reads_env env;
@@ -109,6 +110,14 @@ static enum otl_err settle(struct otlite *o, int i, struct otl_error *err)
         return OTL_OK;
     o->waiting[i] = false;
     rc = http_await(&o->clients[i], err);
+    while (rc == OTL_OK && o->clients[i].status == 503) { /* sealing is behind */
+        const struct timespec pause = {.tv_nsec = AGAIN_MS * NS_PER_MS};
+
+        nanosleep(&pause, NULL);
+        rc = http_send_all(&o->clients[i], &o->write, buf_bytes(&o->wire[i]), err);
+        if (rc == OTL_OK)
+            rc = http_await(&o->clients[i], err);
+    }
     if (rc == OTL_OK && o->clients[i].status != 200)
         rc = otl_fail(err, OTL_EBADDATA, "otlite answers %d: %.*s", o->clients[i].status,
                       (int)(o->clients[i].body.n < 300 ? o->clients[i].body.n : 300),

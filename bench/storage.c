@@ -482,7 +482,6 @@ int storage_main(int argc, char **argv)
             rc = scratch_make(run.dir, sizeof(run.dir), &err);
         if (rc == OTL_OK) {
             rc = run_all(&run, buf_cstr(&command), &err);
-
             scratch_remove(run.dir);
         }
         if (rc != OTL_OK)

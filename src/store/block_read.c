@@ -6,6 +6,7 @@
 #include "block_internal.h"
 #include "column.h"
 #include "column_pack.h"
+#include "rollup_follow.h"
 
 /* One chunk being read. */
 struct chunk_in {
@@ -375,6 +376,8 @@ enum otl_err block_read_chunk(struct bytes block, const struct block_directory *
     }
     if (low > 0 || high < c.n)
         keep(out, low, high);
+    if (d->kind == KIND_NUMBER_ROLLUP)
+        rollup_complete(out, out->n, high - low);
     out->n += high - low;
     return OTL_OK;
 }

@@ -5,6 +5,7 @@
 #include "block_internal.h"
 #include "column.h"
 #include "column_pack.h"
+#include "rollup_follow.h"
 
 enum {
     /* A power of two, more than a third above the streams that a block can have. */
@@ -318,6 +319,19 @@ static void put_field(struct block_writer *w, enum field_type t, const struct fi
     }
 }
 
+/* A field without what follows from others. */
+static void put_what_does_not_follow(struct block_writer *w, const struct series_points *p,
+                                     int field, size_t first, size_t n, uint32_t *streams)
+{
+    uint8_t kind[CHUNK_MAX_POINTS];
+    const struct field_column left = {.v = p->fields[field].v + first, .kind = kind};
+
+    for (size_t i = 0; i < n; i++)
+        kind[i] =
+            rollup_follows(p, field, first + i) ? VALUE_NONE : p->fields[field].kind[first + i];
+    put_field(w, FIELD_DOUBLE, &left, 0, n, streams);
+}
+
 /* The frame of a chunk whose streams are known: an earlier one, or a new one. */
 static uint32_t frame_of(struct block_writer *w, uint32_t chunk)
 {
@@ -355,7 +369,10 @@ bool block_writer_add(struct block_writer *w, int64_t series_id, const struct se
         put_likely_again(w, &w->written[STREAM_START_TIME], p->start_time + first, n);
     streams[STREAM_FLAGS] = put_likely_again(w, &w->written[STREAM_FLAGS], p->flags + first, n);
     for (int i = 0; i < schema->n_fields; i++) {
-        put_field(w, schema->fields[i].type, &p->fields[i], first, n, streams + s);
+        if (rollup_may_follow(w->kind, i))
+            put_what_does_not_follow(w, p, i, first, n, streams + s);
+        else
+            put_field(w, schema->fields[i].type, &p->fields[i], first, n, streams + s);
         s += field_stream_count(schema->fields[i].type);
     }
     if (w->failed)

@@ -21,7 +21,7 @@ enum {
     DOUBLES_XOR = 17,     /* the first value, bits shifted out; runs of value XOR the one before */
     DOUBLES_BITS = 18,    /* the bits as integers */
 
-    MAX_DIGITS = 15,
+    MAX_DIGITS = COLUMN_MAX_DIGITS,
     /* A column with more values that are no decimals than one in so many is none. */
     DECIMAL_EXCEPTION_SHARE = 16
 };
@@ -231,6 +231,25 @@ static bool is_decimal(uint64_t bits, int digits, int64_t *i)
     scaled -= 6755399441055744.0;
     *i = (int64_t)scaled;
     return bits_of((double)*i / powers_of_10[digits]) == bits;
+}
+
+int column_decimal_digits(const double *v, size_t n)
+{
+    int digits = 0;
+    int64_t unused;
+
+    for (size_t i = 0; i < n; i++) {
+        while (digits <= MAX_DIGITS && !is_decimal(bits_of(v[i]), digits, &unused))
+            digits++;
+    }
+    return digits <= MAX_DIGITS ? digits : -1;
+}
+
+double column_round_decimal(double v, int digits)
+{
+    double scaled = v * powers_of_10[digits];
+
+    return fabs(scaled) < 4503599627370496.0 ? nearbyint(scaled) / powers_of_10[digits] : v;
 }
 
 /* The least digits with which all but a few values are decimals, or -1. */

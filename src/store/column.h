@@ -14,6 +14,8 @@
 
 /* Values of one column: more are refused, so that no size computed from n can overflow. */
 enum { COLUMN_MAX_VALUES = 1 << 24 };
+/* Digits behind the point of doubles that are taken for decimals. */
+enum { COLUMN_MAX_DIGITS = 15 };
 
 /* Append the stream of v[0..n) to out (out->failed: no memory). n may be 0: an empty stream.
  * Integers of any kind; wrap-around is well defined, so all of int64 survives. */
@@ -24,6 +26,12 @@ void column_encode_doubles(struct buf *out, const uint64_t *bits, size_t n);
 /* n byte strings, the i-th from end[i - 1] (0 for the first) to end[i] of data. Equal neighbours
  * cost next to nothing, and the text is deflated where that helps. */
 void column_encode_bytes(struct buf *out, const uint8_t *data, const uint32_t *end, size_t n);
+
+/* The least number of digits with which all n doubles are decimals (integer / 10^digits exactly);
+ * -1: there is none. */
+int column_decimal_digits(const double *v, size_t n);
+/* The decimal of so many digits that is nearest to v; v itself from 2^52 / 10^digits on. */
+double column_round_decimal(double v, int digits);
 
 /* Decode all of in as n values. False: in is not the stream of n values (damaged); out is then
  * undefined. Never reads outside in, whatever it holds. */

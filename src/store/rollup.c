@@ -2,8 +2,13 @@
  * begins. Points are rows of one point: so there is one rule for joining, which both use. */
 #include "rollup.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
+
+#include "column.h"
+
+enum { ROUND_MORE_DIGITS = 3 };
 
 /* A list of counts in borrowed memory. */
 struct counts {
@@ -162,11 +167,46 @@ static bool join_numbers(struct number_row *a, const struct number_row *b)
     return after;
 }
 
-static bool write_number(struct series_points *out, const struct number_row *r)
+/* Adding up 0.1 and 0.2 gives 0.30000000000000004, and takes eight bytes in a block: a sum of
+ * decimals is the decimal that is no further from it than the roundings of n additions of numbers
+ * up to `largest` can have taken it. digits: what some of the numbers have; others may have more.
+ */
+static double round_off(double sum, int digits, int64_t n, double largest)
+{
+    double error = (double)n * ((double)n * largest) * (DBL_EPSILON / 2);
+
+    for (int d = digits; d <= digits + ROUND_MORE_DIGITS && d <= COLUMN_MAX_DIGITS; d++) {
+        double rounded = column_round_decimal(sum, d);
+
+        if (fabs(rounded - sum) <= error)
+            return rounded;
+    }
+    return sum;
+}
+
+static void round_off_sums(struct number_row *r)
+{
+    const double seen[] = {number_of(r->first_kind, r->first), number_of(r->last_kind, r->last),
+                           r->min, r->max};
+    double largest = fabs(r->min) > fabs(r->max) ? fabs(r->min) : fabs(r->max);
+    int digits;
+
+    if (r->first_kind == VALUE_INT && r->last_kind == VALUE_INT)
+        return; /* whole ones, most likely */
+    digits = column_decimal_digits(seen, 4);
+    if (digits < 0)
+        return;
+    r->sum = round_off(r->sum, digits, r->count, largest);
+    r->increase = round_off(r->increase, digits, r->count, 2 * largest);
+}
+
+static bool write_number(struct series_points *out, struct number_row *r)
 {
     size_t i = out->n;
     bool has = r->count > 0;
 
+    if (has)
+        round_off_sums(r);
     if (!begin_row(out, r->window))
         return false;
     out->fields[NUMBER_ROLLUP_N].v[i] = r->n;

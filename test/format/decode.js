@@ -190,6 +190,20 @@ function field(stream, type, n) {
   return type === 'INTS' || type === 'DOUBLES' ? listField(stream, type, n) : valueField(stream, type, n)
 }
 
+// What a rollup row of numbers leaves out, since it follows from its first and last value.
+function completeRollup(row) {
+  if (row.count.int <= 0n || row.first === null || row.last === null) return
+  const number = (v) => 'int' in v ? Number(v.int) : doubleOf(v.double)
+  const a = number(row.first), b = number(row.last)
+  let growth = b - a
+  if ('int' in row.first && 'int' in row.last && wrap(row.last.int - row.first.int) === row.last.int - row.first.int)
+    growth = Number(row.last.int - row.first.int)
+  const complete = (name, d) => { if (row[name] === null && !Number.isNaN(d)) row[name] = asDouble(bitsOf(d)) }
+  complete('min', b < a ? b : a)
+  complete('max', b > a ? b : a)
+  complete('increase', growth)
+}
+
 // ---- blocks ----
 
 function readDirectory(b, kind, nChunks) {
@@ -273,6 +287,7 @@ function decodeBlock(block) {
       series: chunk.series, time: t, start_time: start[i], flags: flags[i],
       ...Object.fromEntries(kind.fields.map((f) => [f.name, columns[f.name][i]]))
     }))
+    if (kind.name === 'number_rollup') chunk.points.forEach(completeRollup)
   }
   return { kind: kind.name, chunks }
 }

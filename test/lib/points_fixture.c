@@ -104,6 +104,32 @@ static void add_bytes(struct series_points *p, int field, unsigned look)
     f->end[p->n] = (uint32_t)f->bytes.n;
 }
 
+/* Rows have their min, max and increase when they count values, or those would look as if they
+ * followed from first and last. In some rows they do follow. */
+static void settle_rollup(struct series_points *p, size_t i)
+{
+    static const int fields[] = {NUMBER_ROLLUP_MIN, NUMBER_ROLLUP_MAX, NUMBER_ROLLUP_INCREASE};
+    struct field_column *first = &p->fields[NUMBER_ROLLUP_FIRST];
+    struct field_column *last = &p->fields[NUMBER_ROLLUP_LAST];
+    bool whole = random_below(2) == 0;
+
+    for (int k = 0; k < 3 && !whole; k++) {
+        if (p->fields[fields[k]].kind[i] == VALUE_NONE)
+            p->fields[NUMBER_ROLLUP_COUNT].v[i] = 0;
+    }
+    if (!whole)
+        return;
+    first->kind[i] = last->kind[i] = VALUE_INT;
+    first->v[i] = random_below(1000);
+    last->v[i] = first->v[i] + random_below(1000);
+    p->fields[NUMBER_ROLLUP_COUNT].v[i] = 30;
+    for (int k = 0; k < 3; k++)
+        p->fields[fields[k]].kind[i] = VALUE_DOUBLE;
+    p->fields[NUMBER_ROLLUP_MIN].v[i] = bits_of((double)first->v[i]);
+    p->fields[NUMBER_ROLLUP_MAX].v[i] = bits_of((double)last->v[i]);
+    p->fields[NUMBER_ROLLUP_INCREASE].v[i] = bits_of((double)(last->v[i] - first->v[i]));
+}
+
 static void add_point(struct series_points *p, unsigned shape, size_t i)
 {
     const struct series_schema *schema = &series_schemas[p->kind];
@@ -149,6 +175,8 @@ static void add_point(struct series_points *p, unsigned shape, size_t i)
             break;
         }
     }
+    if (p->kind == KIND_NUMBER_ROLLUP)
+        settle_rollup(p, p->n);
     p->n++;
 }
 

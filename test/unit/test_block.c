@@ -14,6 +14,7 @@
 #include "points_fixture.h"
 #include "random.h"
 #include "store/block_internal.h"
+#include "store/rollup.h"
 
 static struct otl_error err;
 
@@ -567,6 +568,55 @@ static void idle_and_busy_series_are_small(void **state)
     free(m);
 }
 
+/* A day of a series every 10 s: a counter without a reset, or a gauge that walks. */
+static void day_of_points(struct series_points *p, bool counter)
+{
+    int64_t v = 100000;
+
+    series_points_reset(p);
+    for (int k = 0; k < 8640; k++) {
+        int64_t time = INT64_C(1800057600000000000) + k * INT64_C(10000000000);
+
+        v += counter ? random_below(21) : random_below(201);
+        if (counter) {
+            add_int(p, time, 5, v);
+        } else {
+            v -= 100;
+            add_double(p, time, 5, (double)v / 100);
+        }
+    }
+}
+
+/* Of counters, neither min, nor max, nor increase is there: they follow from first and last. */
+static void rollups_are_small(void **state)
+{
+    struct made *m = calloc(1, sizeof(*m));
+    struct series_points points;
+
+    (void)state;
+    series_points_init(&points, KIND_NUMBER);
+    for (int counter = 1; counter >= 0; counter--) {
+        double bytes;
+
+        begin(m, KIND_NUMBER_ROLLUP);
+        for (int i = 0; i < 64; i++) {
+            day_of_points(&points, counter == 1);
+            assert_true(rollup_add(next_chunk(m, KIND_NUMBER_ROLLUP), &points, ROLLUP_5M, false));
+            assert_int_equal(m->points[m->n].n, 288);
+            put(m, 10 + i);
+        }
+        finish(m);
+        bytes = (double)m->bytes.n / (64 * 288);
+        print_message("rollups of %s: %.2f bytes a row\n", counter == 1 ? "counters" : "gauges",
+                      bytes);
+        assert_true(bytes < (counter == 1 ? 4.0 : 10.8));
+        assert_reads_back(m);
+        end(m);
+    }
+    series_points_fini(&points);
+    free(m);
+}
+
 static void long_lists_make_short_chunks(void **state)
 {
     struct series_points p;
@@ -900,6 +950,7 @@ int main(void)
         cmocka_unit_test(chunk_reader_tells_blocks_apart),
         cmocka_unit_test(equal_columns_are_there_once),
         cmocka_unit_test(idle_and_busy_series_are_small),
+        cmocka_unit_test(rollups_are_small),
         cmocka_unit_test(long_lists_make_short_chunks),
         cmocka_unit_test(a_flipped_bit_is_found_wherever_it_is),
         cmocka_unit_test(wrong_bytes_with_right_checksums),

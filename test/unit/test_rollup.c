@@ -179,6 +179,71 @@ static void numbers_are_those_of_the_points(void **state)
     }
 }
 
+/* Values with two decimals, summed as integers beside: a sum in doubles would be off by roundings.
+ */
+static void sums_of_decimals_are_decimals(void **state)
+{
+    struct series_points p, rows, coarse;
+    (void)state;
+
+    series_points_init(&p, KIND_NUMBER);
+    series_points_init(&rows, KIND_NUMBER_ROLLUP);
+    series_points_init(&coarse, KIND_NUMBER_ROLLUP);
+    for (int round = 0; round < 100; round++) {
+        int64_t cents[120], value = 10000;
+
+        series_points_reset(&p);
+        series_points_reset(&rows);
+        series_points_reset(&coarse);
+        for (int i = 0; i < 120; i++) {
+            value += random_below(201);
+            value -= 100;
+            cents[i] = value;
+            assert_true(series_points_add_number(&p, (3600 + 30 * i) * SECOND, 0, 0, VALUE_DOUBLE,
+                                                 bits_of((double)value / 100)));
+        }
+        assert_true(rollup_add(&rows, &p, ROLLUP_5M, false));
+        assert_true(rollup_coarsen(&coarse, &rows, ROLLUP_1H, false));
+        assert_int_equal(rows.n, 12);
+        assert_int_equal(coarse.n, 1);
+        for (int r = 0; r < 13; r++) {
+            const struct series_points *of = r < 12 ? &rows : &coarse;
+            int from = r < 12 ? 10 * r : 0, to = r < 12 ? from + 10 : 120;
+            int64_t sum = cents[from], increase = 0;
+
+            for (int i = from + 1; i < to; i++) {
+                sum += cents[i];
+                increase += cents[i] < cents[i - 1] ? cents[i] : cents[i] - cents[i - 1];
+            }
+            assert_int_equal(of->fields[NUMBER_ROLLUP_SUM].v[r % 12], bits_of((double)sum / 100));
+            assert_int_equal(of->fields[NUMBER_ROLLUP_INCREASE].v[r % 12],
+                             bits_of((double)increase / 100));
+        }
+    }
+    series_points_fini(&p);
+    series_points_fini(&rows);
+    series_points_fini(&coarse);
+}
+
+/* First, last, least and greatest are decimals of one digit, and what is between is not. */
+static void other_sums_are_left_as_they_are(void **state)
+{
+    static const double values[] = {0.5, 1.5 + 0x1p-30, 1.3, 2.5};
+    struct series_points p, rows;
+    (void)state;
+
+    series_points_init(&p, KIND_NUMBER);
+    series_points_init(&rows, KIND_NUMBER_ROLLUP);
+    for (int i = 0; i < 4; i++)
+        assert_true(series_points_add_number(&p, (3600 + i) * SECOND, 0, 0, VALUE_DOUBLE,
+                                             bits_of(values[i])));
+    assert_true(rollup_add(&rows, &p, ROLLUP_5M, false));
+    assert_int_equal(rows.fields[NUMBER_ROLLUP_SUM].v[0],
+                     bits_of(values[0] + values[1] + values[2] + values[3]));
+    series_points_fini(&p);
+    series_points_fini(&rows);
+}
+
 static void overlapping_rows_are_said_to_be_uncertain(void **state)
 {
     struct series_points a, b, ra, rb, out;
@@ -365,6 +430,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_those_of_the_points),
+        cmocka_unit_test(sums_of_decimals_are_decimals),
+        cmocka_unit_test(other_sums_are_left_as_they_are),
         cmocka_unit_test(overlapping_rows_are_said_to_be_uncertain),
         cmocka_unit_test(rows_of_the_same_time_are_uncertain),
         cmocka_unit_test(histograms_are_those_of_the_points),
