@@ -105,9 +105,13 @@ struct head_mirror *store_mirror(struct store *s);
 /* Can a transaction commit now? BEGIN IMMEDIATE, a write that changes nothing, COMMIT. */
 enum otl_err store_probe(struct store *s, int64_t busy_ms, struct otl_error *err) OTL_MUSTCHECK;
 
-/* True, several transactions, false: for those that follow each other at once (wal_vfs.h). Never
- * true while waiting for anything, or for a checkpoint. */
-void store_keep_locks(struct store *s, bool keep);
+/* What a store holds between its transactions (wal_vfs.h). */
+enum store_keep {
+    STORE_KEEP_NOTHING,
+    STORE_KEEP_LOCKS, /* while transactions follow each other at once; never while waiting */
+    STORE_KEEP_LOG    /* after it, for a store_checkpoint that does not cut: the log goes on */
+};
+void store_keep(struct store *s, enum store_keep keep);
 
 /* Pages in the WAL after the last commit. */
 int64_t store_wal_pages(const struct store *s);

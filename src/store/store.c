@@ -870,9 +870,13 @@ enum otl_err store_probe(struct store *s, int64_t busy_ms, struct otl_error *err
     return rc; /* the next request finds a new data_version, and nothing that it did not know */
 }
 
-void store_keep_locks(struct store *s, bool keep)
+void store_keep(struct store *s, enum store_keep keep)
 {
-    wal_vfs_keep_locks(s->db.sql, keep);
+    static const enum wal_keep of_wal[] = {[STORE_KEEP_NOTHING] = WAL_KEEP_NOTHING,
+                                           [STORE_KEEP_LOCKS] = WAL_KEEP_LOCKS,
+                                           [STORE_KEEP_LOG] = WAL_KEEP_MARK};
+
+    wal_vfs_keep(s->db.sql, of_wal[keep]);
 }
 
 /* ---- the log ---- */

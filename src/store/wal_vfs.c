@@ -22,7 +22,7 @@
  * back after it spilled pages: W1 leaves nothing of a committed one. It is dropped, because from
  * then on another process may commit at the same place in the file.
  *
- * W6 While locks are kept (wal_vfs_keep_locks), SQLite's unlocking of the write lock and of its
+ * W6 While locks are kept (wal_vfs_keep), SQLite's unlocking of the write lock and of its
  * read mark is put off: it believes them free and does without, others see them held. Both mean
  * less to others than to SQLite: nobody commits in between, and a mark that is not raised to the
  * newest commit (answered as if another reader held it, which SQLite is made for: it then uses the
@@ -49,7 +49,7 @@ enum {
     LOCK_WRITE = 0,
     LOCK_FIRST_MARK = 4,
     LOCK_END = 8,
-    KEEP_LOCKS = 0x6f746c /* of xFileControl: a number that nobody else has */
+    KEEP = 0x6f746c /* of xFileControl: a number that nobody else has */
 };
 
 struct wal_vfs {
@@ -68,7 +68,7 @@ struct wal_file {
     sqlite3_int64 end;     /* where the last write ended; -1: none yet, or it failed */
     bool marked;           /* the last write was the header of a commit frame */
     /* Of a database file: W6. */
-    bool keeps;
+    enum wal_keep keeps;
     bool kept_write; /* held, and SQLite believes it free */
     int kept_mark;   /* likewise; 0: none */
 };
@@ -204,12 +204,11 @@ static void free_mark(struct wal_file *w)
     w->kept_mark = 0;
 }
 
-static void free_kept(struct wal_file *w)
+static void free_write(struct wal_file *w)
 {
     if (w->kept_write)
         unlock(w, LOCK_WRITE, SQLITE_SHM_EXCLUSIVE);
     w->kept_write = false;
-    free_mark(w);
 }
 
 /* W6: true when the call needs no lock, nor an unlock, of the file; *rc is then its answer. */
@@ -220,7 +219,9 @@ static bool answer_by_kept(struct wal_file *w, int offset, int flags, int *rc)
     *rc = SQLITE_OK;
     switch (flags) {
     case SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE:
-        if (is_mark && w->kept_mark != 0) {
+        /* A checkpoint tries each mark, and clears those that nobody uses. */
+        if (is_mark && w->kept_mark != 0 &&
+            (w->keeps == WAL_KEEP_LOCKS || offset == w->kept_mark)) {
             *rc = SQLITE_BUSY;
             return true;
         }
@@ -229,7 +230,7 @@ static bool answer_by_kept(struct wal_file *w, int offset, int flags, int *rc)
         w->kept_write = false;
         return true;
     case SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE:
-        if (offset != LOCK_WRITE || !w->keeps)
+        if (offset != LOCK_WRITE || w->keeps != WAL_KEEP_LOCKS)
             return false;
         w->kept_write = true;
         return true;
@@ -239,7 +240,7 @@ static bool answer_by_kept(struct wal_file *w, int offset, int flags, int *rc)
         w->kept_mark = 0;
         return true;
     case SQLITE_SHM_UNLOCK | SQLITE_SHM_SHARED:
-        if (!is_mark || !w->keeps)
+        if (!is_mark || w->keeps != WAL_KEEP_LOCKS)
             return false;
         free_mark(w);
         w->kept_mark = offset;
@@ -259,9 +260,8 @@ static int file_shm_lock(sqlite3_file *f, int offset, int n, int flags)
         drop_rest(w);
     if (n == 1 && answer_by_kept(w, offset, flags, &rc))
         return rc;
-    if (n == 1 && offset == LOCK_WRITE)
-        return w->below->pMethods->xShmLock(w->below, offset, n, flags);
-    free_mark(w);
+    if (n > 1 || (offset != LOCK_WRITE && w->keeps != WAL_KEEP_MARK))
+        free_mark(w);
     return w->below->pMethods->xShmLock(w->below, offset, n, flags);
 }
 
@@ -292,10 +292,12 @@ static int file_control(sqlite3_file *f, int op, void *arg)
 {
     struct wal_file *w = file_of(f);
 
-    if (op == KEEP_LOCKS) {
-        w->keeps = *(const bool *)arg;
-        if (!w->keeps)
-            free_kept(w);
+    if (op == KEEP) {
+        w->keeps = *(const enum wal_keep *)arg;
+        if (w->keeps != WAL_KEEP_LOCKS)
+            free_write(w);
+        if (w->keeps == WAL_KEEP_NOTHING)
+            free_mark(w);
         return SQLITE_OK;
     }
     return w->below->pMethods->xFileControl(w->below, op, arg);
@@ -333,8 +335,9 @@ static int file_shm_unmap(sqlite3_file *f, int delete_it)
 {
     struct wal_file *w = file_of(f);
 
-    free_kept(w);
-    w->keeps = false;
+    free_write(w);
+    free_mark(w);
+    w->keeps = WAL_KEEP_NOTHING;
     return w->below->pMethods->xShmUnmap(w->below, delete_it);
 }
 
@@ -453,8 +456,8 @@ const char *wal_vfs_name(void)
     return registered ? NAME : NULL;
 }
 
-void wal_vfs_keep_locks(struct sqlite3 *sql, bool keep)
+void wal_vfs_keep(struct sqlite3 *sql, enum wal_keep keep)
 {
     /* On a connection of another VFS it fails, and nothing is kept. */
-    (void)sqlite3_file_control(sql, "main", KEEP_LOCKS, &keep);
+    (void)sqlite3_file_control(sql, "main", KEEP, &keep);
 }

@@ -7,8 +7,6 @@
 #ifndef OTLITE_STORE_WAL_VFS_H
 #define OTLITE_STORE_WAL_VFS_H
 
-#include <stdbool.h>
-
 struct sqlite3;
 struct sqlite3_vfs;
 
@@ -20,11 +18,20 @@ const char *wal_vfs_name(void);
  * process. Gives a SQLite code. */
 int wal_vfs_register(const char *name, struct sqlite3_vfs *below);
 
-/* Between several transactions that follow each other at once: from true to false the connection
- * goes on holding the write lock and its place in the log, which saves most of the six system calls
- * for locks that each of them makes. Another writer is kept out as long, and so is a checkpoint
- * from moving what was committed meanwhile: for a few milliseconds at most, and never while
- * waiting. Without effect on a connection that does not use this VFS. */
-void wal_vfs_keep_locks(struct sqlite3 *sql, bool keep);
+/* What the connection goes on holding when SQLite believes it free. Without effect on a connection
+ * that does not use this VFS. */
+enum wal_keep {
+    WAL_KEEP_NOTHING,
+    /* Between transactions that follow each other at once: the write lock and the place in the
+     * log, which saves most of the six system calls for locks that each of them makes. Another
+     * writer is kept out as long, and so is a checkpoint from moving what was committed meanwhile:
+     * for a few milliseconds at most, and never while waiting. */
+    WAL_KEEP_LOCKS,
+    /* After WAL_KEEP_LOCKS, in a passive checkpoint of this connection: the place in the log alone.
+     * So the checkpoint leaves the last transactions to the next one, and SQLite goes on with the
+     * log instead of beginning it anew, for which it would write the log's header and sync it. */
+    WAL_KEEP_MARK
+};
+void wal_vfs_keep(struct sqlite3 *sql, enum wal_keep keep);
 
 #endif

@@ -35,6 +35,8 @@ enum {
     WAL_FRAME_BYTES = 4096 + 24,
     /* A log file this many times checkpoint_pages long was held by a reader: cut it. */
     WAL_GROWN_FACTOR = 4,
+    /* Checkpoints until the log is begun anew, which costs a sync. */
+    LOG_STEPS = 3,
     /* How long a cut may wait for readers; at most once a second. */
     CUT_WAIT_MS = 10,
     ROOM_WAIT_MS = 100, /* where the alternative is to refuse a request */
@@ -120,11 +122,17 @@ enum otl_err writer_submit(struct writer *w, struct write_job *job, struct otl_e
     else if (w->has_task)
         rc = otl_fail(err, OTL_EBUSY, "the writer has a task of maintenance already");
     if (rc == OTL_OK) {
-        if (w->tail == NULL)
+        /* A task before all else: it is short, there is one at most, and where it waited for a long
+         * queue, sealing would fall behind just when much comes in. */
+        bool first = w->head == NULL || job->task != NULL;
+
+        job->next = first ? w->head : NULL;
+        if (first)
             w->head = job;
         else
             w->tail->next = job;
-        w->tail = job;
+        if (job->next == NULL)
+            w->tail = job;
         if (job->task == NULL)
             join_queue(w, job);
         else
@@ -458,16 +466,14 @@ static unsigned run_together(struct writer *w, unsigned first)
 
 static void run_taken(struct writer *w)
 {
-    bool keep = w->n_taken > 1 && w->opts.store.durability != DURABILITY_FULL;
-
-    if (keep)
-        store_keep_locks(w->store, true);
-    if (w->opts.store.durability != DURABILITY_FULL)
+    if (w->opts.store.durability != DURABILITY_FULL) {
+        if (w->n_taken > 1)
+            store_keep(w->store, STORE_KEEP_LOCKS);
         run_one_by_one(w);
-    for (unsigned i = 0; i < w->n_taken && w->opts.store.durability == DURABILITY_FULL;)
+        return;
+    }
+    for (unsigned i = 0; i < w->n_taken;)
         i = run_together(w, i);
-    if (keep)
-        store_keep_locks(w->store, false);
 }
 
 /* ---- the log, and what is due every second ---- */
@@ -479,9 +485,19 @@ static int64_t file_bytes(const char *path)
     return stat(path, &st) == 0 ? (int64_t)st.st_size : 0;
 }
 
+/* May the log grow to LOG_STEPS times checkpoint_pages? */
+static bool log_goes_on(const struct writer *w, int64_t pages)
+{
+    int64_t most = w->opts.store.checkpoint_pages * LOG_STEPS;
+
+    return pages < most &&
+           (w->opts.max_bytes == 0 || 2 * most * WAL_FRAME_BYTES <= max_log_bytes(w));
+}
+
 /* A passive checkpoint does what it can beside readers. Where it could move everything, SQLite
  * begins the log anew with the next commit; where a reader held it up, try again when the log has
- * grown by as much once more, not after every commit. */
+ * grown by as much once more, not after every commit. Under load the writer itself is such a
+ * reader, all but once in LOG_STEPS times. */
 static void checkpoint_if_due(struct writer *w)
 {
     int64_t pages = store_wal_pages(w->store);
@@ -493,6 +509,7 @@ static void checkpoint_if_due(struct writer *w)
     if (pages - w->checkpointed_pages < w->opts.store.checkpoint_pages)
         return;
     w->checkpointed_pages = pages;
+    store_keep(w->store, log_goes_on(w, pages) ? STORE_KEEP_LOG : STORE_KEEP_NOTHING);
     if (store_checkpoint(w->store, false, 0, &err) == OTL_OK)
         STATS_ADD(checkpoints, 1);
     else if (err.code != OTL_ELOCKED && log_gate_open(&w->log_gate, 60 * NS_PER_S, &held))
@@ -559,6 +576,7 @@ static void *writer_main(void *arg)
         if (w->n_taken > 0) {
             run_taken(w);
             checkpoint_if_due(w);
+            store_keep(w->store, STORE_KEEP_NOTHING);
         }
         tick_if_due(w);
     }

@@ -167,7 +167,8 @@ static int set_up_vfs(void **state)
 struct ctx {
     char dir[64], path[160];
     sqlite3 *db;
-    bool keep; /* the locks, from the beginning on */
+    bool keep;     /* the locks, from the beginning on */
+    bool keep_log; /* and the place in the log in checkpoints */
 };
 
 static sqlite3 *open_by(const struct ctx *c, const char *vfs)
@@ -217,17 +218,17 @@ static void begin_database(struct ctx *c, const char *pragmas)
     assert_int_equal(run(c->db, pragmas), SQLITE_OK);
     assert_int_equal(run(c->db, "CREATE TABLE t(id INTEGER PRIMARY KEY, part INT, x BLOB)"),
                      SQLITE_OK);
-    wal_vfs_keep_locks(c->db, c->keep);
+    wal_vfs_keep(c->db, c->keep ? WAL_KEEP_LOCKS : WAL_KEEP_NOTHING);
 }
 
-/* As the store does: nothing is kept at a checkpoint. */
+/* As the store does: either nothing is kept at a checkpoint, or the mark. */
 static int checkpoint(const struct ctx *c, const char *sql)
 {
     int rc;
 
-    wal_vfs_keep_locks(c->db, false);
-    rc = run(c->db, sql);
-    wal_vfs_keep_locks(c->db, c->keep);
+    wal_vfs_keep(c->db, c->keep_log ? WAL_KEEP_MARK : WAL_KEEP_NOTHING);
+    rc = run(c->db, c->keep_log ? "PRAGMA wal_checkpoint(PASSIVE)" : sql);
+    wal_vfs_keep(c->db, c->keep ? WAL_KEEP_LOCKS : WAL_KEEP_NOTHING);
     return rc;
 }
 
@@ -457,10 +458,10 @@ static void transactions_with_kept_locks_make_no_calls_for_them(void **state)
         assert_int_equal(put(c->db, i, 10), SQLITE_OK);
     without = below.locks;
     below.locks = 0;
-    wal_vfs_keep_locks(c->db, true);
+    wal_vfs_keep(c->db, WAL_KEEP_LOCKS);
     for (int i = 0; i < 8; i++)
         assert_int_equal(put(c->db, i, 10), SQLITE_OK);
-    wal_vfs_keep_locks(c->db, false);
+    wal_vfs_keep(c->db, WAL_KEEP_NOTHING);
     with = below.locks;
     assert_int_equal(without, 8 * 6);
     assert_int_equal(with, 6);
@@ -507,7 +508,7 @@ static void others_beside_kept_locks(void **state)
             assert_int_equal(run(reader, "BEGIN"), SQLITE_OK);
             assert_int_equal(number(reader, "SELECT count(*) FROM t"), rows);
         }
-        wal_vfs_keep_locks(c->db, true);
+        wal_vfs_keep(c->db, WAL_KEEP_LOCKS);
         for (int i = 0; i < 5; i++) {
             assert_int_equal(put(c->db, round, 50 * i + 1), SQLITE_OK);
             rows += 50 * i + 1;
@@ -516,7 +517,7 @@ static void others_beside_kept_locks(void **state)
             assert_int_equal(run(writer, "BEGIN IMMEDIATE") & 0xff, SQLITE_BUSY);
             assert_int_equal(run(writer, "PRAGMA wal_checkpoint(PASSIVE)"), SQLITE_OK);
         }
-        wal_vfs_keep_locks(c->db, false);
+        wal_vfs_keep(c->db, WAL_KEEP_NOTHING);
         if (snapshot)
             assert_int_equal(run(reader, "COMMIT"), SQLITE_OK);
         assert_int_equal(put(writer, round, 3), SQLITE_OK);
@@ -526,7 +527,7 @@ static void others_beside_kept_locks(void **state)
         assert_int_equal(run(c->db, "PRAGMA wal_checkpoint(PASSIVE)"), SQLITE_OK);
         assert_int_equal(moved_rows(c), rows);
     }
-    wal_vfs_keep_locks(c->db, true);
+    wal_vfs_keep(c->db, WAL_KEEP_LOCKS);
     assert_int_equal(put(c->db, 0, 1), SQLITE_OK);
     sqlite3_close(c->db);
     c->db = NULL;
@@ -537,22 +538,67 @@ static void others_beside_kept_locks(void **state)
     sqlite3_close(writer);
 }
 
-/* The promises above hold beside kept locks, too. */
-static void kept_locks_change_no_promise(void **state)
+/* Such a checkpoint syncs the log and moves what is before the mark; the next transaction goes on
+ * in the log, where one after a whole checkpoint begins it anew, which takes a sync. */
+static void a_checkpoint_that_keeps_the_mark_lets_the_log_go_on(void **state)
 {
     struct ctx *c = *state;
+    int rows = 0;
+
+    begin_database(c, "PRAGMA synchronous=NORMAL");
+    for (int round = 0; round < 5; round++) {
+        assert_int_equal(put(c->db, round, 100), SQLITE_OK); /* after the last whole checkpoint */
+        wal_vfs_keep(c->db, WAL_KEEP_LOCKS);
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(put(c->db, round, 100), SQLITE_OK);
+        rows += 500;
+        below.wal_syncs = 0;
+        wal_vfs_keep(c->db, WAL_KEEP_MARK);
+        assert_int_equal(run(c->db, "PRAGMA wal_checkpoint(PASSIVE)"), SQLITE_OK);
+        wal_vfs_keep(c->db, WAL_KEEP_NOTHING);
+        assert_int_equal(below.wal_syncs, 1);
+        assert_int_equal(put(c->db, round, 1), SQLITE_OK);
+        rows++;
+        assert_int_equal(below.wal_syncs, 1);
+        assert_int_equal(number(c->db, "SELECT count(*) FROM t"), rows);
+
+        assert_int_equal(run(c->db, "PRAGMA wal_checkpoint(PASSIVE)"), SQLITE_OK);
+        assert_int_equal(moved_rows(c), rows);
+        below.wal_syncs = 0;
+        assert_int_equal(put(c->db, round, 1), SQLITE_OK);
+        rows++;
+        assert_int_equal(below.wal_syncs, 1);
+    }
+    assert_sound(c->db);
+}
+
+/* The promises above hold beside kept locks, too. */
+static void promises_beside_kept_locks(struct ctx *c)
+{
+    void *state = c;
 
     c->keep = true;
-    a_commit_is_in_the_files_when_it_returns(state);
+    a_commit_is_in_the_files_when_it_returns(&state);
     sqlite3_close(c->db);
     remove_files(c);
-    spilled_and_rolled_back_frames_read_right(state);
+    spilled_and_rolled_back_frames_read_right(&state);
     sqlite3_close(c->db);
     c->db = NULL;
     remove_files(c);
     what_commit_says_is_so_with(c, FAULT_IOERR, "PRAGMA synchronous=NORMAL", 1);
     what_commit_says_is_so_with(c, FAULT_IOERR, "PRAGMA cache_size=3", 1);
     what_commit_says_is_so_with(c, FAULT_SYNC, "PRAGMA synchronous=FULL", 1);
+}
+
+static void kept_locks_change_no_promise(void **state)
+{
+    promises_beside_kept_locks(*state);
+}
+
+static void a_kept_mark_changes_no_promise(void **state)
+{
+    ((struct ctx *)*state)->keep_log = true;
+    promises_beside_kept_locks(*state);
 }
 
 int main(void)
@@ -570,7 +616,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(transactions_with_kept_locks_make_no_calls_for_them, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(others_beside_kept_locks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_checkpoint_that_keeps_the_mark_lets_the_log_go_on, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(kept_locks_change_no_promise, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_kept_mark_changes_no_promise, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, set_up_vfs, NULL);
