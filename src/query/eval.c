@@ -391,6 +391,9 @@ static enum otl_err call_matrix(struct eval *v, const struct expr *e, struct pro
         const struct expr *arg = e->u.call.args[i];
 
         args[i].type = arg->type;
+        /* Its second argument selects labels, no series. */
+        if (i > 0 && strcmp(f->name, "info") == 0)
+            continue;
         rc = arg->type == PROM_MATRIX ? eval_presence(v, eval_unwrap(arg), &args[i], err)
                                       : eval_whole(v, arg, &args[i], err);
     }
@@ -542,7 +545,7 @@ static enum otl_err stream_call(struct eval *v, const struct expr *e, struct row
     *done = true;
     if (arg != NULL && arg->kind == EXPR_SELECTOR && arg->type == PROM_VECTOR &&
         strcmp(f->name, "timestamp") == 0 && has_one_name(arg))
-        return eval_selector(v, arg, true, sink, err);
+        return eval_selector(v, arg, SELECT_TIMESTAMP, sink, err);
     for (size_t i = 0; i < e->u.call.n_args; i++) {
         arg = e->u.call.args[i];
         if (arg->type != PROM_MATRIX && arg->type != PROM_VECTOR)
@@ -571,7 +574,7 @@ enum otl_err eval_stream(struct eval *v, const struct expr *e, struct row_sink *
 
     e = eval_unwrap(e);
     if (e->kind == EXPR_SELECTOR)
-        return eval_selector(v, e, false, sink, err);
+        return eval_selector(v, e, SELECT_SAMPLES, sink, err);
     if (e->kind == EXPR_PLUS)
         return eval_stream(v, e->u.of, sink, err);
     if (e->kind == EXPR_NEGATE && has_one_name(e->u.of))
@@ -621,7 +624,7 @@ static enum otl_err collect(struct eval *v, const struct expr *e, struct prom_va
     out->type = PROM_VECTOR;
     switch (e->kind) {
     case EXPR_SELECTOR:
-        return eval_selector(v, e, false, &c.sink, err);
+        return eval_selector(v, e, SELECT_SAMPLES, &c.sink, err);
     case EXPR_NEGATE:
         rc = eval_stream(v, e->u.of, &negate.sink, err);
         break;
@@ -636,7 +639,7 @@ static enum otl_err collect(struct eval *v, const struct expr *e, struct prom_va
         arg = e->u.call.n_args > 0 ? eval_unwrap(e->u.call.args[0]) : NULL;
         if (arg != NULL && arg->kind == EXPR_SELECTOR && arg->type == PROM_VECTOR &&
             strcmp(e->u.call.function->name, "timestamp") == 0)
-            rc = eval_selector(v, arg, true, &c.sink, err);
+            rc = eval_selector(v, arg, SELECT_TIMESTAMP, &c.sink, err);
         else if (e->u.call.function->kind == FUNCTION_RANGE)
             rc = eval_range_call(v, e, &c.sink, err);
         else if (e->u.call.function->kind == FUNCTION_MAP && e->u.call.n_args > 0)

@@ -41,9 +41,11 @@ enum otl_err eval_no_memory(struct otl_error *err);
 /* Without parentheses. */
 const struct expr *eval_unwrap(const struct expr *e);
 
-/* eval_select.c: an instant selector; with times: the samples' own times, in seconds, as values. */
-enum otl_err eval_selector(struct eval *v, const struct expr *e, bool times, struct row_sink *sink,
-                           struct otl_error *err) OTL_MUSTCHECK;
+/* eval_select.c: an instant selector: its samples, or their own times in seconds; as the result of
+ * timestamp() these have no name. */
+enum select_what { SELECT_SAMPLES, SELECT_TIMES, SELECT_TIMESTAMP };
+enum otl_err eval_selector(struct eval *v, const struct expr *e, enum select_what what,
+                           struct row_sink *sink, struct otl_error *err) OTL_MUSTCHECK;
 /* The time that a selector or subquery looks from at step i, ms: by @ and offset. */
 int64_t eval_reference(const struct eval *v, const struct modifiers *m, size_t i);
 /* The series of a selector, for what it needs from `from` on. */

@@ -288,8 +288,12 @@ static enum otl_err call_series(struct range_sink *sink, struct labels labels,
         if (rc == OTL_OK)
             rc = eval_put(v, &row, i, made, err);
     }
-    if (rc == OTL_OK && !eval_row_is_empty(&row))
-        rc = c->to->take(c->to, &row, err);
+    if (rc == OTL_OK && !eval_row_is_empty(&row)) {
+        if (f->after != NULL)
+            rc = f->after(&c->call, &row, err);
+        if (rc == OTL_OK)
+            rc = c->to->take(c->to, &row, err);
+    }
     eval_free_row(v, &row);
     return rc;
 }

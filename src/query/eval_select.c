@@ -44,7 +44,7 @@ struct selecting {
     const struct expr *e;
     const struct series_set *set;
     struct row_sink *sink;
-    bool times;
+    enum select_what what;
 };
 
 static enum otl_err put_sample(struct selecting *s, struct prom_row *row, size_t i,
@@ -52,7 +52,7 @@ static enum otl_err put_sample(struct selecting *s, struct prom_row *row, size_t
 {
     struct sample out = {in->v[k], NULL};
 
-    if (s->times)
+    if (s->what != SELECT_SAMPLES)
         out.v = (double)in->t[k] / 1000;
     else if (in->h != NULL && in->h[k] != NULL) {
         out.h = histogram_copy(in->h[k]);
@@ -75,7 +75,7 @@ static enum otl_err take_series(void *arg, size_t at, const struct samples *in,
     enum otl_err rc = read_check(v->read, err);
 
     v->stats.samples_read += in->n;
-    if (rc == OTL_OK && s->times)
+    if (rc == OTL_OK && s->what == SELECT_TIMESTAMP)
         rc = eval_drop_name(v, labels, &labels, err);
     if (rc == OTL_OK)
         rc = eval_new_row(v, labels, &row, err);
@@ -97,10 +97,10 @@ static enum otl_err take_series(void *arg, size_t at, const struct samples *in,
     return rc;
 }
 
-enum otl_err eval_selector(struct eval *v, const struct expr *e, bool times, struct row_sink *sink,
-                           struct otl_error *err)
+enum otl_err eval_selector(struct eval *v, const struct expr *e, enum select_what what,
+                           struct row_sink *sink, struct otl_error *err)
 {
-    struct selecting s = {.v = v, .e = e, .sink = sink, .times = times};
+    struct selecting s = {.v = v, .e = e, .sink = sink, .what = what};
     const struct modifiers *m = &e->u.selector.modifiers;
     int64_t from = eval_reference(v, m, 0) - v->opts->lookback_ms + 1;
     int64_t to = eval_reference(v, m, v->steps - 1);

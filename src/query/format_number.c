@@ -76,6 +76,30 @@ void format_general(struct buf *out, double d)
         format_float(out, d);
 }
 
+void format_g(struct buf *out, double d)
+{
+    char text[FORMAT_G_MAX];
+
+    buf_add_str(out, format_g_text(d, text));
+}
+
+const char *format_g_text(double d, char out[FORMAT_G_MAX])
+{
+    char text[64];
+    int digits, exponent;
+
+    if (isnan(d))
+        return "NaN";
+    if (isinf(d))
+        return d > 0 ? "+Inf" : "-Inf";
+    shortest(d, text, &digits, &exponent);
+    if (exponent < -4 || exponent >= 6)
+        snprintf(out, FORMAT_G_MAX, "%.*e", digits - 1, d);
+    else
+        snprintf(out, FORMAT_G_MAX, "%.*f", digits - 1 > exponent ? digits - 1 - exponent : 0, d);
+    return out;
+}
+
 void format_ms(struct buf *out, int64_t ms)
 {
     uint64_t u = ms < 0 ? -(uint64_t)ms : (uint64_t)ms;

@@ -2,7 +2,7 @@
  *
  * The rows are sorted by name. What the functions do is in functions_*.c.
  * Source: Prometheus 3, "Query functions". */
-#include "functions.h"
+#include "functions_internal.h"
 
 #define S PROM_SCALAR
 #define T PROM_STRING
@@ -10,9 +10,11 @@
 #define M PROM_MATRIX
 
 #define ARGS(...)  {__VA_ARGS__}, sizeof((enum prom_type[]){__VA_ARGS__}) / sizeof(enum prom_type)
-#define RANGE(f)   .kind = FUNCTION_RANGE
-#define MAP(f)     .kind = FUNCTION_MAP
-#define WHOLE(f)   .kind = FUNCTION_MATRIX
+#define RANGE(f)   .kind = FUNCTION_RANGE, .range = (f)
+#define MAP(f)     .kind = FUNCTION_MAP, .map = (f)
+#define WHOLE(f)   .kind = FUNCTION_MATRIX, .matrix = (f)
+#define DATE(f)    MAP(f), .matrix = fn_date_now
+#define COUNTER    .after = functions_check_counter
 #define KEEPS_NAME .keeps_name = true
 #define EXPERIMENT .experimental = true
 #define NO_ARGS    {0}, 0
@@ -36,10 +38,10 @@ static const struct function table[] = {
     {"cos", ARGS(V), 0, V, MAP(fn_cos)},
     {"cosh", ARGS(V), 0, V, MAP(fn_cosh)},
     {"count_over_time", ARGS(M), 0, V, RANGE(fn_count_over_time)},
-    {"day_of_month", ARGS(V), 1, V, WHOLE(fn_day_of_month)},
-    {"day_of_week", ARGS(V), 1, V, WHOLE(fn_day_of_week)},
-    {"day_of_year", ARGS(V), 1, V, WHOLE(fn_day_of_year)},
-    {"days_in_month", ARGS(V), 1, V, WHOLE(fn_days_in_month)},
+    {"day_of_month", ARGS(V), 1, V, DATE(fn_day_of_month)},
+    {"day_of_week", ARGS(V), 1, V, DATE(fn_day_of_week)},
+    {"day_of_year", ARGS(V), 1, V, DATE(fn_day_of_year)},
+    {"days_in_month", ARGS(V), 1, V, DATE(fn_days_in_month)},
     {"deg", ARGS(V), 0, V, MAP(fn_deg)},
     {"delta", ARGS(M), 0, V, RANGE(fn_delta)},
     {"deriv", ARGS(M), 0, V, RANGE(fn_deriv)},
@@ -56,9 +58,9 @@ static const struct function table[] = {
     {"histogram_stdvar", ARGS(V), 0, V, MAP(fn_histogram_stdvar)},
     {"histogram_sum", ARGS(V), 0, V, MAP(fn_histogram_sum)},
     {"holt_winters", ARGS(M, S, S), 0, V, RANGE(fn_smoothing)},
-    {"hour", ARGS(V), 1, V, WHOLE(fn_hour)},
+    {"hour", ARGS(V), 1, V, DATE(fn_hour)},
     {"idelta", ARGS(M), 0, V, RANGE(fn_idelta)},
-    {"increase", ARGS(M), 0, V, RANGE(fn_increase)},
+    {"increase", ARGS(M), 0, V, RANGE(fn_increase), COUNTER},
     {"info", ARGS(V, V), 1, V, WHOLE(fn_info), KEEPS_NAME, EXPERIMENT},
     {"irate", ARGS(M), 0, V, RANGE(fn_irate)},
     {"label_join", ARGS(V, T, T, T), -1, V, WHOLE(fn_label_join), KEEPS_NAME},
@@ -70,14 +72,14 @@ static const struct function table[] = {
     {"mad_over_time", ARGS(M), 0, V, RANGE(fn_mad_over_time), EXPERIMENT},
     {"max_over_time", ARGS(M), 0, V, RANGE(fn_max_over_time)},
     {"min_over_time", ARGS(M), 0, V, RANGE(fn_min_over_time)},
-    {"minute", ARGS(V), 1, V, WHOLE(fn_minute)},
-    {"month", ARGS(V), 1, V, WHOLE(fn_month)},
+    {"minute", ARGS(V), 1, V, DATE(fn_minute)},
+    {"month", ARGS(V), 1, V, DATE(fn_month)},
     {"pi", NO_ARGS, 0, S, WHOLE(fn_pi)},
     {"predict_linear", ARGS(M, S), 0, V, RANGE(fn_predict_linear)},
     {"present_over_time", ARGS(M), 0, V, RANGE(fn_present_over_time)},
     {"quantile_over_time", ARGS(S, M), 0, V, RANGE(fn_quantile_over_time)},
     {"rad", ARGS(V), 0, V, MAP(fn_rad)},
-    {"rate", ARGS(M), 0, V, RANGE(fn_rate)},
+    {"rate", ARGS(M), 0, V, RANGE(fn_rate), COUNTER},
     {"resets", ARGS(M), 0, V, RANGE(fn_resets)},
     {"round", ARGS(V, S), 1, V, MAP(fn_round)},
     {"scalar", ARGS(V), 0, S, WHOLE(fn_scalar)},
@@ -96,12 +98,12 @@ static const struct function table[] = {
     {"tanh", ARGS(V), 0, V, MAP(fn_tanh)},
     {"time", NO_ARGS, 0, S, WHOLE(fn_time)},
     {"timestamp", ARGS(V), 0, V, MAP(fn_timestamp)},
-    {"ts_of_first_over_time", ARGS(M), 0, V, RANGE(fn_ts_of_first), EXPERIMENT},
-    {"ts_of_last_over_time", ARGS(M), 0, V, RANGE(fn_ts_of_last), EXPERIMENT},
-    {"ts_of_max_over_time", ARGS(M), 0, V, RANGE(fn_ts_of_max), EXPERIMENT},
-    {"ts_of_min_over_time", ARGS(M), 0, V, RANGE(fn_ts_of_min), EXPERIMENT},
+    {"ts_of_first_over_time", ARGS(M), 0, V, RANGE(fn_ts_of_first_over_time), EXPERIMENT},
+    {"ts_of_last_over_time", ARGS(M), 0, V, RANGE(fn_ts_of_last_over_time), EXPERIMENT},
+    {"ts_of_max_over_time", ARGS(M), 0, V, RANGE(fn_ts_of_max_over_time), EXPERIMENT},
+    {"ts_of_min_over_time", ARGS(M), 0, V, RANGE(fn_ts_of_min_over_time), EXPERIMENT},
     {"vector", ARGS(S), 0, V, WHOLE(fn_vector)},
-    {"year", ARGS(V), 1, V, WHOLE(fn_year)},
+    {"year", ARGS(V), 1, V, DATE(fn_year)},
 };
 
 enum { N_FUNCTIONS = sizeof(table) / sizeof(table[0]) };

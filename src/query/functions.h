@@ -58,6 +58,9 @@ struct function {
     /* By kind; out is absent before (value.h). */
     enum otl_err (*range)(const struct function_call *c, const struct range_window *w,
                           struct sample *out, struct otl_error *err);
+    /* NULL, or called after the last window of a series whose result has a sample. */
+    enum otl_err (*after)(const struct function_call *c, const struct prom_row *result,
+                          struct otl_error *err);
     enum otl_err (*map)(const struct function_call *c, const struct sample *in, struct sample *out,
                         struct otl_error *err);
     /* args are evaluated, of the types above, n of them; out is empty, of type `returns`. Takes

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "format_number.h"
 #include "histogram_internal.h"
-#include "number.h"
 
 /* From the smallest double to the largest there are 537,088 buckets of the finest schema; more than
  * twice that comes of damage. */
@@ -144,20 +144,20 @@ static void print_bucket(struct buf *out, char open, double lower, double upper,
 {
     buf_add_str(out, ", ");
     buf_add_char(out, open);
-    number_print_g(out, lower);
+    format_g(out, lower);
     buf_add_char(out, ',');
-    number_print_g(out, upper);
+    format_g(out, upper);
     buf_add_char(out, close);
     buf_add_char(out, ':');
-    number_print_g(out, count);
+    format_g(out, count);
 }
 
 void histogram_print(struct buf *out, const struct prom_histogram *h)
 {
     buf_add_str(out, "{count:");
-    number_print_g(out, h->count);
+    format_g(out, h->count);
     buf_add_str(out, ", sum:");
-    number_print_g(out, h->sum);
+    format_g(out, h->sum);
     for (uint32_t k = h->negative.n; k > 0; k--) {
         const int64_t i = (int64_t)h->negative.first + k - 1;
 

@@ -59,6 +59,8 @@ void histogram_compact(struct prom_histogram *h);
 /* Observations of NaN rank above all others; a quantile among them is NaN. */
 double histogram_quantile(const struct prom_histogram *h, double q);
 double histogram_fraction(const struct prom_histogram *h, double lower, double upper);
+/* Are there observations of NaN? They are in count and in no bucket, and make the sum NaN. */
+bool histogram_has_nans(const struct prom_histogram *h);
 double histogram_variance(const struct prom_histogram *h);
 
 /* Buckets in the order of their values, empty ones left out: bounds, and which of them belong to it

@@ -130,6 +130,18 @@ double histogram_fraction(const struct prom_histogram *h, double lower, double u
     return (fmin(rank_of(h, upper), h->count) - fmin(rank_of(h, lower), h->count)) / h->count;
 }
 
+bool histogram_has_nans(const struct prom_histogram *h)
+{
+    double count = 0;
+
+    if (!isnan(h->sum))
+        return false;
+    /* Infinities of both signs make a sum NaN too. */
+    for (size_t i = 0; i < histogram_places(h); i++)
+        count += histogram_place_count(h, i);
+    return count < h->count;
+}
+
 double histogram_variance(const struct prom_histogram *h)
 {
     const double mean = h->sum / h->count;

@@ -1,17 +1,10 @@
-/* number.h -- numbers as Prometheus writes them in expressions and annotations, and the sum with
- * compensation that it uses where many numbers are added. */
+/* number.h -- arithmetic over many numbers: the sum with compensation that Prometheus uses, and
+ * quantiles. */
 #ifndef OTLITE_QUERY_NUMBER_H
 #define OTLITE_QUERY_NUMBER_H
 
 #include <math.h>
-
-#include "otlite/bytes.h"
-
-/* As Go's %g: the fewest digits that read back to d, with an exponent of at least two digits below
- * 1e-4 and from 1e+06 on; NaN, +Inf, -Inf. */
-enum { NUMBER_TEXT_MAX = 40 };
-const char *number_g(double d, char text[NUMBER_TEXT_MAX]);
-void number_print_g(struct buf *out, double d);
+#include <stddef.h>
 
 /* A sum by Kahan and Neumaier: what rounding loses is kept in `lost`. */
 struct exact_sum {
@@ -33,5 +26,9 @@ static inline double exact_value(const struct exact_sum *s)
 {
     return s->sum + s->lost;
 }
+
+/* The q-quantile of values, interpolated between the two nearest ranks; NaN is the least of them.
+ * Their order changes. Below 0: -Inf, above 1: +Inf; of none: NaN. */
+double number_quantile(double q, double *values, size_t n);
 
 #endif

@@ -83,7 +83,7 @@ static void skip_blanks(struct lexer *l)
 
 /* ---- numbers and durations ---- */
 
-bool duration_text(struct bytes text, int64_t *out_ms)
+bool lex_duration(struct bytes text, int64_t *out_ms)
 {
     static const struct {
         const char *name;
@@ -199,7 +199,7 @@ static struct token lex_number(struct lexer *l)
             l->at++;
         t = done(l, TOKEN_DURATION, begin);
         word = bytes_of(l->text.p + begin, l->at - begin);
-        if (duration_text(word, &ms)) {
+        if (lex_duration(word, &ms)) {
             t.number = (double)ms;
             return t;
         }

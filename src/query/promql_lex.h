@@ -97,7 +97,7 @@ struct token lexer_next(struct lexer *l);
 /* "number", "(", ...: for messages. */
 const char *token_name(enum token_kind kind);
 /* "1h30m" -> ms: units from y to ms, each once, descending. */
-bool duration_text(struct bytes text, int64_t *out_ms);
+bool lex_duration(struct bytes text, int64_t *out_ms);
 /* As Go reads a literal: decimal, hexadecimal, octal with a leading 0, exponents. */
 bool number_text(struct bytes text, double *out);
 

@@ -882,7 +882,7 @@ bool promql_duration(struct bytes text, int64_t *out_ms)
 
     if (negative)
         text = bytes_of(text.p + 1, text.n - 1);
-    if (!duration_text(text, out_ms)) {
+    if (!lex_duration(text, out_ms)) {
         if (!number_text(text, &seconds) || !(seconds < 9.2e12))
             return false;
         *out_ms = llround(seconds * 1000);

@@ -1,11 +1,12 @@
 /* promql_print.c -- trees as text: on one line, and over many with indentation where a line would
  * be too long, as Prometheus' String and Pretty have them. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "number.h"
+#include "format_number.h"
 #include "promql_internal.h"
 
 enum { LINE_CHARS = 100, FLAT = -1 };
@@ -269,7 +270,7 @@ static void print(struct buf *out, const struct expr *e, int level)
         if (e->is_duration)
             promql_print_duration(out, (int64_t)llround(e->u.number * 1000));
         else
-            number_print_g(out, e->u.number);
+            format_g(out, e->u.number);
         break;
     case EXPR_STRING:
         print_quoted(out, e->u.string);

@@ -1,12 +1,5 @@
 /* The table of functions: sorted, found by name, signatures whole. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "query/functions.h"
+#include "promql_case.h"
 
 static void is_sorted_and_finds_each(void **state)
 {

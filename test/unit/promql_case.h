@@ -1,0 +1,290 @@
+/* promql_case.h -- evaluate expressions over series that a test writes down, with the real parser
+ * and evaluator and, in place of what is stored, the series in memory.
+ *
+ * In a header, and not in test/lib, since it defines the functions of querier.h that the evaluator
+ * calls, which the library has as well: one test binary may have only these. */
+#ifndef OTLITE_TEST_PROMQL_CASE_H
+#define OTLITE_TEST_PROMQL_CASE_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "otlite/matcher.h"
+#include "query/eval.h"
+#include "query/format_number.h"
+#include "store/read_internal.h"
+
+enum { MAX_SERIES = 64, MAX_POINTS = 1000 };
+
+struct test_series {
+    struct labels labels;
+    int64_t t[MAX_POINTS];
+    double v[MAX_POINTS];
+    struct prom_histogram *h[MAX_POINTS];
+    size_t n;
+};
+struct querier {
+    struct arena arena; /* labels of the series */
+    struct test_series *series[MAX_SERIES];
+    size_t n;
+};
+static struct querier test_store;
+
+/* ---- what the evaluator calls ---- */
+
+struct test_set {
+    struct series_set set;
+    struct labels labels[MAX_SERIES];
+    size_t index[MAX_SERIES];
+};
+
+static inline bool test_matches(const struct label_matcher *m, struct labels l)
+{
+    static const enum match_op ops[] = {MATCH_EQUAL, MATCH_NOT_EQUAL, MATCH_REGEX, MATCH_NOT_REGEX};
+    struct value_matcher vm;
+    struct otl_error err;
+    bool hit;
+
+    assert_int_equal(value_matcher_init(&vm, ops[m->op], m->value, &err), OTL_OK);
+    assert_int_equal(value_matcher_hit(&vm, labels_get(l, m->name), &hit, &err), OTL_OK);
+    hit = hit != vm.negative;
+    value_matcher_fini(&vm);
+    return hit;
+}
+
+enum otl_err querier_select(struct querier *q, const struct label_matcher *m, size_t n,
+                            int64_t from_ms, int64_t to_ms, bool exact,
+                            const struct series_set **out, struct otl_error *err)
+{
+    struct test_set *s = arena_alloc(&q->arena, sizeof(*s));
+
+    (void)from_ms;
+    (void)to_ms;
+    (void)exact;
+    (void)err;
+    s->set = (struct series_set){s->labels, 0};
+    for (size_t i = 0; i < q->n; i++) {
+        bool all = true;
+
+        for (size_t k = 0; k < n; k++)
+            all = all && test_matches(&m[k], q->series[i]->labels);
+        if (all) {
+            s->labels[s->set.n] = q->series[i]->labels;
+            s->index[s->set.n++] = i;
+        }
+    }
+    *out = &s->set;
+    return OTL_OK;
+}
+
+enum otl_err querier_scan(struct querier *q, const struct series_set *set, int64_t from_ms,
+                          int64_t to_ms,
+                          enum otl_err (*emit)(void *arg, size_t i, const struct samples *v,
+                                               struct otl_error *err),
+                          void *arg, struct otl_error *err)
+{
+    const struct test_set *s = (const struct test_set *)(const void *)set;
+    enum otl_err rc = OTL_OK;
+
+    for (size_t i = 0; i < set->n && rc == OTL_OK; i++) {
+        const struct test_series *one = q->series[s->index[i]];
+        size_t lo = 0, hi = one->n;
+        bool histograms = false;
+        struct samples in;
+
+        while (lo < hi && one->t[lo] < from_ms)
+            lo++;
+        while (hi > lo && one->t[hi - 1] > to_ms)
+            hi--;
+        for (size_t k = lo; k < hi; k++)
+            histograms = histograms || one->h[k] != NULL;
+        in = (struct samples){one->t + lo, one->v + lo, histograms ? one->h + lo : NULL, hi - lo};
+        if (hi > lo)
+            rc = emit(arg, i, &in, err);
+    }
+    return rc;
+}
+
+/* ---- series ---- */
+
+/* labels: as a selector of equals, x{a="1"}. */
+static inline struct test_series *add_series(const char *labels)
+{
+    struct arena *a = &test_store.arena;
+    struct test_series *s = calloc(1, sizeof(*s));
+    const struct label_matcher *m;
+    struct otl_error err;
+    struct label *l;
+    size_t n;
+
+    assert_non_null(s);
+    assert_true(test_store.n < MAX_SERIES);
+    assert_int_equal(promql_parse_selector(a, bytes_str(labels), &m, &n, &err), OTL_OK);
+    l = arena_alloc(a, n * sizeof(*l));
+    for (size_t i = 0; i < n; i++)
+        l[i] = (struct label){m[i].name, m[i].value};
+    s->labels = (struct labels){l, labels_normalise(l, n)};
+    test_store.series[test_store.n++] = s;
+    return s;
+}
+
+static inline void add_point(struct test_series *s, int64_t t, double v, struct prom_histogram *h)
+{
+    assert_true(s->n < MAX_POINTS);
+    s->t[s->n] = t;
+    s->v[s->n] = h != NULL ? prom_stale() : v;
+    s->h[s->n++] = h;
+}
+
+/* values: numbers, "_" for none, "stale"; the first at 0, then each step_ms. */
+static inline struct test_series *load(const char *labels, int64_t step_ms, const char *values)
+{
+    struct test_series *s = add_series(labels);
+    int64_t t = 0;
+
+    for (const char *p = values; *p != '\0'; t += step_ms) {
+        char *end = NULL;
+
+        if (strncmp(p, "stale", 5) == 0)
+            add_point(s, t, prom_stale(), NULL);
+        else if (*p != '_')
+            add_point(s, t, strtod(p, &end), NULL);
+        assert_true(end != p);
+        while (*p != ' ' && *p != '\0')
+            p++;
+        while (*p == ' ')
+            p++;
+    }
+    return s;
+}
+
+static inline void clear_series(void)
+{
+    for (size_t i = 0; i < test_store.n; i++) {
+        for (size_t k = 0; k < test_store.series[i]->n; k++)
+            histogram_free(test_store.series[i]->h[k]);
+        free(test_store.series[i]);
+    }
+    arena_fini(&test_store.arena);
+    memset(&test_store, 0, sizeof(test_store));
+    arena_init(&test_store.arena, SIZE_MAX / 2);
+}
+
+/* ---- evaluation ---- */
+
+static inline void print_sample(struct buf *out, double v, const struct prom_histogram *h)
+{
+    if (h != NULL)
+        histogram_print(out, h);
+    else if (prom_is_stale(v))
+        buf_add_char(out, '_');
+    else
+        format_float(out, v);
+}
+
+static inline void print_value(struct buf *out, const struct prom_value *v, size_t steps)
+{
+    for (size_t i = 0; v->type == PROM_SCALAR && i < steps; i++) {
+        if (i > 0)
+            buf_add_char(out, ' ');
+        print_sample(out, v->scalar[i], NULL);
+    }
+    for (size_t r = 0; r < v->n_rows; r++) {
+        if (out->n > 0)
+            buf_add_str(out, "; ");
+        labels_print(out, v->rows[r].labels);
+        for (size_t i = 0; i < v->rows[r].n; i++) {
+            buf_add_char(out, ' ');
+            print_sample(out, v->rows[r].v[i], v->rows[r].h == NULL ? NULL : v->rows[r].h[i]);
+        }
+    }
+}
+
+/* Evaluates and prints: rows as {a="1"} 1 _ 2, a row after the other with "; " between; then, each
+ * after " | ", warnings and infos; an error as "error: ...". The caller frees it. */
+static inline char *evaluate_range(const char *text, int64_t start, int64_t end, int64_t step)
+{
+    const struct eval_opts opts = {.start_ms = start,
+                                   .end_ms = end,
+                                   .step_ms = step,
+                                   .lookback_ms = 300000,
+                                   .subquery_step_ms = 60000};
+    struct arena arena;
+    struct otl_error err = {0};
+    struct read read = {0};
+    struct eval v = {.opts = &opts, .read = &read, .querier = &test_store, .arena = &arena};
+    struct prom_value value = {0};
+    struct buf out = {0};
+    struct expr *e;
+    enum otl_err rc;
+    char *kept;
+
+    arena_init(&arena, SIZE_MAX / 2);
+    v.text = bytes_str(text);
+    rc = promql_parse(&arena, v.text, &e, &err);
+    if (rc == OTL_OK)
+        rc = eval_query(&v, e, &value, &err);
+    if (rc != OTL_OK) {
+        buf_printf(&out, "error: %s", err.msg);
+    } else {
+        print_value(&out, &value, v.steps);
+        for (size_t i = 0; i < v.warnings.n; i++) {
+            buf_add_str(&out, " | ");
+            buf_add_bytes(&out, v.warnings.texts[i]);
+        }
+        for (size_t i = 0; i < v.infos.n; i++) {
+            buf_add_str(&out, " | ");
+            buf_add_bytes(&out, v.infos.texts[i]);
+        }
+    }
+    /* What was taken from the budget has been given back but for the answer. */
+    for (size_t r = 0; r < value.n_rows; r++)
+        read.used_bytes -= value.rows[r].n * sizeof(double);
+    assert_int_equal(read.used_bytes, 0);
+    prom_value_fini(&value);
+    arena_fini(&arena);
+    kept = strdup(buf_cstr(&out));
+    buf_fini(&out);
+    assert_non_null(kept);
+    return kept;
+}
+
+struct promql_case {
+    const char *expr, *want;
+};
+
+/* Each at one time, or over steps. */
+static inline void check_range(const struct promql_case *c, size_t n, int64_t start, int64_t end,
+                        int64_t step)
+{
+    size_t wrong = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        char *got = evaluate_range(c[i].expr, start, end, step);
+
+        if (strcmp(got, c[i].want) != 0) {
+            print_message("%s\n   got  %s\n   want %s\n", c[i].expr, got, c[i].want);
+            wrong++;
+        }
+        free(got);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+#define CHECK_AT(at, ...)                                                                       \
+    check_range((const struct promql_case[]){__VA_ARGS__},                                      \
+                sizeof((struct promql_case[]){__VA_ARGS__}) / sizeof(struct promql_case), (at), \
+                (at), 0)
+#define CHECK_RANGE(start, end, step, ...)                                                         \
+    check_range((const struct promql_case[]){__VA_ARGS__},                                         \
+                sizeof((struct promql_case[]){__VA_ARGS__}) / sizeof(struct promql_case), (start), \
+                (end), (step))
+
+#endif
