@@ -167,16 +167,17 @@ static bool reserve_segments(struct dedup_table *t, uint64_t rows)
     return true;
 }
 
-/* Note one more row. There is room for a segment. */
+/* Note one more row. There is room for a segment; a new one gets an index, or not. */
 static inline void append_key(const struct dedup *d, struct dedup_table *t, int64_t id,
-                              const struct dedup_key *key)
+                              const struct dedup_key *key, bool indexed)
 {
     struct dedup_segment *s = t->n == 0 ? NULL : &t->segments[t->n - 1];
 
     if (s == NULL || segment_number(s->last_id) != segment_number(id)) {
         s = &t->segments[t->n++];
         *s = (struct dedup_segment){id, id, key->time, key->time, NULL};
-        index_new(t, t->n - 1);
+        if (indexed)
+            index_new(t, t->n - 1);
     } else {
         s->last_id = id;
         if (key->time < s->min_time)
@@ -288,7 +289,18 @@ enum otl_err dedup_append(struct dedup *d, enum point_kind kind, int half, int64
     if (!reserve_segments(t, n))
         return no_memory(err);
     for (uint32_t i = 0; i < n; i++)
-        append_key(d, t, first_id + i, &keys[which == NULL ? i : which[i]]);
+        append_key(d, t, first_id + i, &keys[which == NULL ? i : which[i]], true);
+    return OTL_OK;
+}
+
+enum otl_err dedup_load(struct dedup *d, enum point_kind kind, int half, int64_t id,
+                        const struct dedup_key *key, struct otl_error *err)
+{
+    struct dedup_table *t = &d->tables[kind][half];
+
+    if (!reserve_segments(t, 1))
+        return no_memory(err);
+    append_key(d, t, id, key, false);
     return OTL_OK;
 }
 

@@ -8,7 +8,8 @@
  * and equal in every bit: merged, nothing is written. Found with another value: the later one wins
  * (H-93, M-37): it is appended, and counts before the older row (head.h, H2).
  *
- * The segments are made at a start from the rows of the halves, which are bounded (head_write.h).
+ * The segments are made at a start from the rows of the halves, which are bounded (head_write.h),
+ * without indexes.
  */
 #ifndef OTLITE_STORE_DEDUP_H
 #define OTLITE_STORE_DEDUP_H
@@ -98,10 +99,14 @@ void dedup_begin(struct dedup *d);
 void dedup_rollback(struct dedup *d);
 /* n rows are in a half with the ids from first_id on, which is greater than all before, and the
  * keys keys[which[0]], keys[which[1]], ..., or (which NULL) keys[0], keys[1], ... They are found
- * from here on. Within a transaction, or of what another process committed. */
+ * from here on. Within a transaction. */
 enum otl_err dedup_append(struct dedup *d, enum point_kind kind, int half, int64_t first_id,
                           const struct dedup_key *keys, const uint32_t *which, uint32_t n,
                           struct otl_error *err) OTL_MUSTCHECK;
+/* The same of one row that is read back. Its segment has no index until it is asked for: after a
+ * start most never are, and an index takes a fifth of what the head takes in memory. */
+enum otl_err dedup_load(struct dedup *d, enum point_kind kind, int half, int64_t id,
+                        const struct dedup_key *key, struct otl_error *err) OTL_MUSTCHECK;
 /* The rows of a half do not count any more. */
 void dedup_forget(struct dedup *d, enum point_kind kind, int half);
 /* Plan n points of a kind whose open half is given. series[i] is the catalogue's entry of keys[i];

@@ -99,7 +99,7 @@ static enum otl_err scan_half(struct head_writer *w, int kind, int half, struct 
 
         if (kind < POINT_KINDS) {
             last_times_raise(w->cat, key.series_id, key.time);
-            rc = dedup_append(w->dedup, (enum point_kind)kind, half, id, &key, NULL, 1, err);
+            rc = dedup_load(w->dedup, (enum point_kind)kind, half, id, &key, err);
         }
         row = rc != OTL_OK || m == NULL ? NULL : mirror_half_stage(m, id);
         if (row != NULL)
