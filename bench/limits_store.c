@@ -171,7 +171,7 @@ static int on_wal(void *arg, sqlite3 *sql, const char *name, int pages)
     return SQLITE_OK;
 }
 
-/* The statements of store.c. */
+/* The statements of store_points.c. */
 static enum otl_err prepare(struct append *a, struct otl_error *err)
 {
     const struct {
