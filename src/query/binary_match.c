@@ -268,6 +268,15 @@ static enum otl_err meet(struct joining *j, const struct side *many, const struc
     return eval_put(j->v, &j->out->rows[at], i, out, err);
 }
 
+static bool any_at(const struct side *s, size_t i)
+{
+    for (size_t r = 0; r < s->rows.n_rows; r++) {
+        if (is_there(&s->rows.rows[r], i))
+            return true;
+    }
+    return false;
+}
+
 static enum otl_err join_step(struct joining *j, size_t i, struct otl_error *err)
 {
     bool swapped = j->e->u.binary.matching.cardinality == ONE_TO_MANY;
@@ -275,8 +284,10 @@ static enum otl_err join_step(struct joining *j, size_t i, struct otl_error *err
     const struct side *one = swapped ? &j->left : &j->right;
     enum otl_err rc = read_check(j->v->read, err);
 
-    if (rc == OTL_OK)
-        rc = mark_one(j, one, i, err);
+    /* Where one side has nothing, nobody asks whether the other one is unique. */
+    if (rc != OTL_OK || !any_at(many, i))
+        return rc;
+    rc = mark_one(j, one, i, err);
     memset(j->seen, 0xff, j->matches.n * sizeof(*j->seen));
     for (size_t m = 0; m < many->rows.n_rows && rc == OTL_OK; m++) {
         uint32_t o = j->one[many->match[m]];

@@ -187,13 +187,13 @@ static enum otl_err scan_subquery(struct eval *v, const struct expr *e, int64_t 
     inner.opts = &opts;
     inner.steps = (size_t)((to - opts.start_ms) / step) + 1;
     rc = eval_whole(&inner, e->u.subquery.of, &rows, err);
-    if (rc == OTL_OK)
-        rc = give_rows(&inner, &rows, sink, err);
-    eval_free(&inner, &rows);
     v->infos = inner.infos;
     v->warnings = inner.warnings;
     v->stats = inner.stats;
     v->held = inner.held;
+    if (rc == OTL_OK)
+        rc = give_rows(&inner, &rows, sink, err);
+    eval_free(v, &rows);
     return rc;
 }
 

@@ -288,7 +288,9 @@ static enum otl_err compile(struct regex *re, struct bytes pattern, bool capturi
     if (rc == OTL_OK && translated.failed)
         rc = otl_fail(err, OTL_ENOMEM, "No memory for a regular expression.");
     if (rc == OTL_OK) {
-        re->code = pcre2_compile(translated.p, translated.n, options, &code, &offset, NULL);
+        /* An empty expression is one too, and NULL is none. */
+        re->code = pcre2_compile(translated.n == 0 ? (PCRE2_SPTR) "" : translated.p, translated.n,
+                                 options, &code, &offset, NULL);
         if (re->code == NULL)
             rc = code == PCRE2_ERROR_HEAP_FAILED
                      ? otl_fail(err, OTL_ENOMEM, "No memory for a regular expression.")
