@@ -23,7 +23,9 @@ enum {
 
     MAX_DIGITS = COLUMN_MAX_DIGITS,
     /* A column with more values that are no decimals than one in so many is none. */
-    DECIMAL_EXCEPTION_SHARE = 16
+    DECIMAL_EXCEPTION_SHARE = 16,
+
+    FEW_VALUES = PACK_RUN /* for which there is room on the stack */
 };
 
 static const double powers_of_10[MAX_DIGITS + 1] = {1,   1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -66,9 +68,39 @@ static void add_raw(struct buf *out, const int64_t *v, size_t n)
     out->n += n * 8;
 }
 
+/* What encoding n integers works with: their differences, those of these, and plans for runs of
+ * each. Most columns are short: theirs is on the stack. */
+struct ints_scratch {
+    int64_t *delta, *delta2;
+    struct pack_plan *plans[3];
+    void *memory;
+    int64_t few[2 * FEW_VALUES];
+    struct pack_plan few_plans[3];
+};
+
+static bool scratch_init(struct ints_scratch *s, size_t n)
+{
+    size_t runs = pack_runs(n);
+    struct pack_plan *plans = s->few_plans;
+
+    s->memory = NULL;
+    s->delta = s->few;
+    if (n > FEW_VALUES) {
+        s->memory = malloc(2 * n * sizeof(*s->delta) + 3 * runs * sizeof(*plans));
+        if (s->memory == NULL)
+            return false;
+        s->delta = s->memory;
+        plans = (struct pack_plan *)(void *)(s->delta + 2 * n);
+    }
+    s->delta2 = s->delta + n;
+    for (size_t i = 0; i < 3; i++)
+        s->plans[i] = plans + i * runs;
+    return true;
+}
+
 void column_encode_ints(struct buf *out, const int64_t *v, size_t n)
 {
-    int64_t *delta, *delta2;
+    struct ints_scratch s;
     size_t cost[3], best = 0;
 
     if (n == 0)
@@ -78,23 +110,22 @@ void column_encode_ints(struct buf *out, const int64_t *v, size_t n)
         pack_add_varint(out, pack_zigzag(v[0]));
         return;
     }
-    if (n > COLUMN_MAX_VALUES || (delta = malloc(2 * n * sizeof(*delta))) == NULL) {
+    if (n > COLUMN_MAX_VALUES || !scratch_init(&s, n)) {
         out->failed = true;
         return;
     }
-    delta2 = delta + n;
-    differences(delta, v, n);
-    if (all_equal(delta, n - 1)) {
+    differences(s.delta, v, n);
+    if (all_equal(s.delta, n - 1)) {
         buf_add_char(out, INTS_LINEAR);
         pack_add_varint(out, pack_zigzag(v[0]));
-        pack_add_varint(out, pack_zigzag(delta[0]));
-        free(delta);
+        pack_add_varint(out, pack_zigzag(s.delta[0]));
+        free(s.memory);
         return;
     }
-    differences(delta2, delta, n - 1);
-    cost[0] = pack_cost(v, n, 8 * n);
-    cost[1] = pack_cost(delta, n - 1, cost[0]);
-    cost[2] = pack_cost(delta2, n - 2, cost[0] < cost[1] ? cost[0] : cost[1]);
+    differences(s.delta2, s.delta, n - 1);
+    cost[0] = pack_plan(v, n, 8 * n, s.plans[0]);
+    cost[1] = pack_plan(s.delta, n - 1, cost[0], s.plans[1]);
+    cost[2] = pack_plan(s.delta2, n - 2, cost[0] < cost[1] ? cost[0] : cost[1], s.plans[2]);
     for (size_t i = 1; i < 3; i++) {
         if (cost[i] < cost[best])
             best = i;
@@ -103,18 +134,18 @@ void column_encode_ints(struct buf *out, const int64_t *v, size_t n)
         add_raw(out, v, n);
     } else if (best == 0) {
         buf_add_char(out, INTS_PACKED);
-        pack_add(out, v, n);
+        pack_add(out, v, n, s.plans[0]);
     } else if (best == 1) {
         buf_add_char(out, INTS_DELTA);
         pack_add_varint(out, pack_zigzag(v[0]));
-        pack_add(out, delta, n - 1);
+        pack_add(out, s.delta, n - 1, s.plans[1]);
     } else {
         buf_add_char(out, INTS_DELTA2);
         pack_add_varint(out, pack_zigzag(v[0]));
-        pack_add_varint(out, pack_zigzag(delta[0]));
-        pack_add(out, delta2, n - 2);
+        pack_add_varint(out, pack_zigzag(s.delta[0]));
+        pack_add(out, s.delta2, n - 2, s.plans[2]);
     }
-    free(delta);
+    free(s.memory);
 }
 
 static bool read_raw(struct bytes in, int64_t *out, size_t n)
@@ -252,8 +283,9 @@ double column_round_decimal(double v, int digits)
     return fabs(scaled) < 4503599627370496.0 ? nearbyint(scaled) / powers_of_10[digits] : v;
 }
 
-/* The least digits with which all but a few values are decimals, or -1. */
-static int find_digits(const uint64_t *bits, size_t n)
+/* The least digits with which all but a few values are decimals, or -1. ints: their integers, with
+ * that of the one before for each of the *n_exceptions others: it costs nothing there. */
+static int find_digits(const uint64_t *bits, size_t n, int64_t *ints, size_t *n_exceptions)
 {
     size_t allowed = n / DECIMAL_EXCEPTION_SHARE;
     int digits = 0;
@@ -266,8 +298,9 @@ static int find_digits(const uint64_t *bits, size_t n)
             int64_t v;
             int d = digits;
 
-            if (is_decimal(bits[i], digits, &v))
+            if (is_decimal(bits[i], digits, &ints[i]))
                 continue;
+            ints[i] = i == 0 ? 0 : ints[i - 1];
             while (++d <= MAX_DIGITS && !is_decimal(bits[i], d, &v)) {
             }
             if (++others > allowed) {
@@ -280,6 +313,7 @@ static int find_digits(const uint64_t *bits, size_t n)
             if (d <= MAX_DIGITS && d > needed)
                 needed = d;
         }
+        *n_exceptions = others;
         if (others <= allowed)
             return digits;
         if (needed == digits)
@@ -292,18 +326,10 @@ static int find_digits(const uint64_t *bits, size_t n)
 static bool encode_decimal(struct buf *out, const uint64_t *bits, size_t n, int64_t *scratch)
 {
     size_t start = out->n, n_exceptions = 0, last = 0;
-    int digits = find_digits(bits, n);
-    int64_t before = 0;
+    int digits = find_digits(bits, n, scratch, &n_exceptions);
 
     if (digits < 0)
         return false;
-    for (size_t i = 0; i < n; i++) {
-        if (!is_decimal(bits[i], digits, &scratch[i])) {
-            scratch[i] = before; /* so that it costs nothing among the integers */
-            n_exceptions++;
-        }
-        before = scratch[i];
-    }
     buf_add_char(out, DOUBLES_DECIMAL);
     buf_add_char(out, (char)digits);
     pack_add_varint(out, n_exceptions);
@@ -326,50 +352,52 @@ static bool encode_decimal(struct buf *out, const uint64_t *bits, size_t n, int6
     return false;
 }
 
-static void encode_xor(struct buf *out, const uint64_t *bits, size_t n, int64_t *scratch,
-                       unsigned shift)
+/* Put XOR in the place of what out has from `start` on, if it is shorter. */
+static void encode_xor(struct buf *out, size_t start, const uint64_t *bits, size_t n,
+                       int64_t *scratch, struct pack_plan *plans)
 {
+    size_t others = out->n - start, begin = 2 + pack_varint_bytes(bits[0]);
+    uint64_t all = 0;
+    unsigned shift;
+
+    for (size_t i = 1; i < n; i++)
+        all |= bits[i] ^ bits[i - 1];
+    shift = all == 0 ? 0 : (unsigned)__builtin_ctzll(all);
     for (size_t i = 1; i < n; i++)
         scratch[i - 1] = (int64_t)((bits[i] ^ bits[i - 1]) >> shift);
+    if (begin + pack_plan(scratch, n - 1, others, plans) >= others)
+        return;
+    out->n = start;
     buf_add_char(out, DOUBLES_XOR);
     pack_add_varint(out, bits[0]);
     buf_add_char(out, (char)shift);
-    pack_add(out, scratch, n - 1);
+    pack_add(out, scratch, n - 1, plans);
 }
 
 void column_encode_doubles(struct buf *out, const uint64_t *bits, size_t n)
 {
-    struct buf plain = {0};
-    uint64_t all = 0;
-    int64_t *scratch;
-    unsigned shift;
+    int64_t few[FEW_VALUES], *scratch = few;
+    struct pack_plan few_plans[1], *plans = few_plans;
+    void *memory = NULL;
     size_t start = out->n;
 
-    if (n == 0)
-        return;
-    if (n > COLUMN_MAX_VALUES || (scratch = malloc(n * sizeof(*scratch))) == NULL) {
-        out->failed = true;
-        return;
+    if (n > FEW_VALUES) {
+        if (n <= COLUMN_MAX_VALUES)
+            memory = malloc(n * sizeof(*scratch) + pack_runs(n) * sizeof(*plans));
+        if (memory == NULL) {
+            out->failed = true;
+            return;
+        }
+        scratch = memory;
+        plans = (struct pack_plan *)(void *)(scratch + n);
     }
-    if (encode_decimal(out, bits, n, scratch)) {
-        free(scratch);
-        return;
+    if (n > 0 && !encode_decimal(out, bits, n, scratch)) {
+        buf_add_char(out, DOUBLES_BITS);
+        column_encode_ints(out, (const int64_t *)bits, n);
+        if (!out->failed)
+            encode_xor(out, start, bits, n, scratch, plans);
     }
-    memcpy(scratch, bits, n * sizeof(*scratch));
-    buf_add_char(&plain, DOUBLES_BITS);
-    column_encode_ints(&plain, scratch, n);
-    for (size_t i = 1; i < n; i++)
-        all |= bits[i] ^ bits[i - 1];
-    shift = all == 0 ? 0 : (unsigned)__builtin_ctzll(all);
-    encode_xor(out, bits, n, scratch, shift);
-    if (plain.failed) {
-        out->failed = true;
-    } else if (plain.n <= out->n - start) {
-        out->n = start;
-        buf_add(out, plain.p, plain.n);
-    }
-    buf_fini(&plain);
-    free(scratch);
+    free(memory);
 }
 
 static bool decode_decimal(struct bytes in, uint64_t *out, size_t n)

@@ -1,26 +1,21 @@
 #include "column_pack.h"
 
-/* How a run is written. */
-struct plan {
-    int64_t base;
-    unsigned width;
-    unsigned exceptions;
-    size_t bytes;
-};
+enum { VARINT_BYTES = 10 }; /* at most */
+
+static size_t put_varint(uint8_t *p, uint64_t v)
+{
+    size_t n = 0;
+
+    for (; v >= 0x80; v >>= 7)
+        p[n++] = (uint8_t)(v | 0x80);
+    p[n++] = (uint8_t)v;
+    return n;
+}
 
 void pack_add_varint(struct buf *out, uint64_t v)
 {
-    uint8_t b[10];
-    size_t n = 0;
-
-    do {
-        b[n] = (uint8_t)(v & 0x7f);
-        v >>= 7;
-        if (v > 0)
-            b[n] |= 0x80;
-        n++;
-    } while (v > 0);
-    buf_add(out, b, n);
+    if (buf_reserve(out, VARINT_BYTES))
+        out->n += put_varint(out->p + out->n, v);
 }
 
 bool pack_take_varint(struct bytes *in, uint64_t *out)
@@ -47,7 +42,7 @@ static unsigned bit_length(uint64_t v)
     return v == 0 ? 0 : 64 - (unsigned)__builtin_clzll(v);
 }
 
-static size_t varint_bytes(uint64_t v)
+size_t pack_varint_bytes(uint64_t v)
 {
     return v == 0 ? 1 : (bit_length(v) + 6) / 7;
 }
@@ -64,32 +59,32 @@ static uint64_t offset_of(int64_t v, int64_t base)
 
 /* ---- planning ---- */
 
-/* Values whose offset is of so many bits. */
-struct lengths {
-    unsigned n[65];
-};
-
 static size_t plain_bytes(int64_t base, unsigned width, size_t n)
 {
-    return 2 + varint_bytes(pack_zigzag(base)) + bits_to_bytes(n * width);
+    return 2 + pack_varint_bytes(pack_zigzag(base)) + bits_to_bytes(n * width);
 }
 
 /* The best width for offsets from base, when it is better than p. */
-static void try_base(const int64_t *v, size_t n, int64_t base, struct plan *p)
+static void try_base(const int64_t *v, size_t n, int64_t base, struct pack_plan *p)
 {
-    struct lengths lengths = {{0}};
+    unsigned of_length[65] = {0}; /* values whose offset is of so many bits */
     unsigned width = 64, above = 0;
 
     for (size_t i = 0; i < n; i++)
-        lengths.n[bit_length(offset_of(v[i], base))]++;
+        of_length[bit_length(offset_of(v[i], base))]++;
+    /* Wider than the longest is never better. */
+    while (width > 0 && of_length[width] == 0)
+        width--;
     for (;;) {
         size_t bytes = plain_bytes(base, width, n);
 
-        for (unsigned l = width + 1; above > 0 && l <= 64 && bytes < p->bytes; l++)
-            bytes += lengths.n[l] * (1 + (l - width + 6) / 7);
+        for (unsigned l = width + 1, left = above; left > 0 && bytes < p->bytes; l++) {
+            bytes += of_length[l] * (1 + (l - width + 6) / 7);
+            left -= of_length[l];
+        }
         if (bytes < p->bytes)
-            *p = (struct plan){base, width, above, bytes};
-        above += lengths.n[width];
+            *p = (struct pack_plan){base, width, above, bytes};
+        above += of_length[width];
         /* An exception takes two bytes, as much as a bit less for 16 values saves. */
         if (width == 0 || above > n / 4)
             return;
@@ -97,23 +92,33 @@ static void try_base(const int64_t *v, size_t n, int64_t base, struct plan *p)
     }
 }
 
+/* How many values are in each eighth of the 2^width from least on, those below it left out. */
+static void count_eighths(const int64_t *v, size_t n, int64_t least, unsigned width,
+                          unsigned eighths[8])
+{
+    memset(eighths, 0, 8 * sizeof(*eighths));
+    for (size_t i = 0; i < n; i++) {
+        if (v[i] >= least)
+            eighths[offset_of(v[i], least) >> (width - 3)]++;
+    }
+}
+
 /* The least value but for few that are far below the others (a counter's resets): while the lower
- * eighths of the range are almost empty, it goes on above them. */
-static int64_t least_of_most(const int64_t *v, size_t n, int64_t least, int64_t most)
+ * eighths of the range are almost empty, it goes on above them. eighths: of the whole range. */
+static int64_t least_of_most(const int64_t *v, size_t n, int64_t least, int64_t most,
+                             unsigned eighths[8])
 {
     size_t left = n;
 
     for (int round = 0; round < 8; round++) {
-        unsigned width = bit_length(offset_of(most, least)), eighths[8] = {0}, below = 0, skip = 0;
+        unsigned width = bit_length(offset_of(most, least)), below = 0, skip = 0;
         uint64_t from;
         int64_t next = most;
 
         if (width < 4)
             break;
-        for (size_t i = 0; i < n; i++) {
-            if (v[i] >= least)
-                eighths[offset_of(v[i], least) >> (width - 3)]++;
-        }
+        if (round > 0)
+            count_eighths(v, n, least, width, eighths);
         while (skip < 7 && (below + eighths[skip]) * 32 <= n)
             below += eighths[skip++];
         if (skip == 0 || below == 0 || (n - left + below) * 16 > n)
@@ -129,10 +134,11 @@ static int64_t least_of_most(const int64_t *v, size_t n, int64_t least, int64_t 
     return least;
 }
 
-static struct plan plan_run(const int64_t *v, size_t n)
+static struct pack_plan plan_run(const int64_t *v, size_t n)
 {
     int64_t least = v[0], most = v[0], trimmed;
-    struct plan p = {0};
+    unsigned eighths[8];
+    struct pack_plan p = {0};
 
     for (size_t i = 1; i < n; i++) {
         least = v[i] < least ? v[i] : least;
@@ -143,19 +149,24 @@ static struct plan plan_run(const int64_t *v, size_t n)
     p.bytes = plain_bytes(p.base, p.width, n);
     if (p.width < 3)
         return p;
-    try_base(v, n, least, &p);
-    trimmed = least_of_most(v, n, least, most);
+    count_eighths(v, n, least, p.width, eighths);
+    /* A bit less would make exceptions of all in the upper half. */
+    if (eighths[4] + eighths[5] + eighths[6] + eighths[7] <= n / 4)
+        try_base(v, n, least, &p);
+    trimmed = least_of_most(v, n, least, most, eighths);
     if (trimmed != least)
         try_base(v, n, trimmed, &p);
     return p;
 }
 
-size_t pack_cost(const int64_t *v, size_t n, size_t give_up)
+size_t pack_plan(const int64_t *v, size_t n, size_t give_up, struct pack_plan *plans)
 {
     size_t bytes = 0;
 
-    for (size_t i = 0; i < n && bytes <= give_up; i += PACK_RUN)
-        bytes += plan_run(v + i, n - i < PACK_RUN ? n - i : PACK_RUN).bytes;
+    for (size_t i = 0; i < n && bytes <= give_up; i += PACK_RUN, plans++) {
+        *plans = plan_run(v + i, n - i < PACK_RUN ? n - i : PACK_RUN);
+        bytes += plans->bytes;
+    }
     return bytes;
 }
 
@@ -167,7 +178,7 @@ static uint64_t low_bits(unsigned width)
 }
 
 /* The bits of a run at p, which has room for 8 bytes more than they take. */
-static void write_bits(uint8_t *p, const int64_t *v, size_t n, const struct plan *plan)
+static void write_bits(uint8_t *p, const int64_t *v, size_t n, const struct pack_plan *plan)
 {
     uint64_t mask = low_bits(plan->width), pending = 0;
     unsigned held = 0;
@@ -188,34 +199,38 @@ static void write_bits(uint8_t *p, const int64_t *v, size_t n, const struct plan
         pack_store64(p, pending);
 }
 
-static void add_run(struct buf *out, const int64_t *v, size_t n)
+static void add_run(struct buf *out, const int64_t *v, size_t n, const struct pack_plan *plan)
 {
-    struct plan p = plan_run(v, n);
-    size_t bytes = bits_to_bytes(n * p.width);
+    size_t bytes = bits_to_bytes(n * plan->width);
+    unsigned left = plan->exceptions;
+    uint8_t *p;
 
-    pack_add_varint(out, pack_zigzag(p.base));
-    buf_add_char(out, (char)p.width);
-    buf_add_char(out, (char)p.exceptions);
-    if (!buf_reserve(out, bytes + 8))
+    /* write_bits wants 8 bytes more than it takes. */
+    if (!buf_reserve(out, VARINT_BYTES + 2 + bytes + 8 + left * (1 + VARINT_BYTES)))
         return;
-    if (p.width > 0)
-        write_bits(out->p + out->n, v, n, &p);
-    out->n += bytes;
-    for (size_t i = 0; i < n && p.exceptions > 0; i++) {
-        uint64_t offset = offset_of(v[i], p.base);
+    p = out->p + out->n;
+    p += put_varint(p, pack_zigzag(plan->base));
+    *p++ = (uint8_t)plan->width;
+    *p++ = (uint8_t)left;
+    if (plan->width > 0)
+        write_bits(p, v, n, plan);
+    p += bytes;
+    for (size_t i = 0; i < n && left > 0; i++) {
+        uint64_t offset = offset_of(v[i], plan->base);
 
-        if (p.width == 64 || offset >> p.width == 0)
+        if (plan->width == 64 || offset >> plan->width == 0)
             continue;
-        buf_add_char(out, (char)i);
-        pack_add_varint(out, offset >> p.width);
-        p.exceptions--;
+        *p++ = (uint8_t)i;
+        p += put_varint(p, offset >> plan->width);
+        left--;
     }
+    out->n = (size_t)(p - out->p);
 }
 
-void pack_add(struct buf *out, const int64_t *v, size_t n)
+void pack_add(struct buf *out, const int64_t *v, size_t n, const struct pack_plan *plans)
 {
     for (size_t i = 0; i < n; i += PACK_RUN)
-        add_run(out, v + i, n - i < PACK_RUN ? n - i : PACK_RUN);
+        add_run(out, v + i, n - i < PACK_RUN ? n - i : PACK_RUN, plans++);
 }
 
 /* ---- reading ---- */

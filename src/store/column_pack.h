@@ -46,12 +46,26 @@ static inline uint64_t pack_load64(const uint8_t *p)
 
 /* LEB128. */
 void pack_add_varint(struct buf *out, uint64_t v);
+size_t pack_varint_bytes(uint64_t v);
 /* Take one from the front of in; false: it is cut short or longer than 64 bits. */
 bool pack_take_varint(struct bytes *in, uint64_t *out) OTL_MUSTCHECK;
 
-/* The bytes that pack_add would take; where that is more than give_up, anything above it. */
-size_t pack_cost(const int64_t *v, size_t n, size_t give_up);
-void pack_add(struct buf *out, const int64_t *v, size_t n);
+/* How a run is written. */
+struct pack_plan {
+    int64_t base;
+    unsigned width, exceptions;
+    size_t bytes;
+};
+
+static inline size_t pack_runs(size_t n)
+{
+    return (n + PACK_RUN - 1) / PACK_RUN;
+}
+
+/* Plans for the pack_runs(n) runs of n values, and the bytes that they take; where that is more
+ * than give_up, anything above it, and not all plans. */
+size_t pack_plan(const int64_t *v, size_t n, size_t give_up, struct pack_plan *plans);
+void pack_add(struct buf *out, const int64_t *v, size_t n, const struct pack_plan *plans);
 /* Take n values from the front of in. False: damaged; never reads outside in. */
 bool pack_take(struct bytes *in, int64_t *out, size_t n) OTL_MUSTCHECK;
 
