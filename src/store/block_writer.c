@@ -10,6 +10,7 @@
 enum {
     /* A power of two, more than a third above the streams that a block can have. */
     STREAM_SLOTS = 4096,
+    CONSTANT_SLOTS = 256, /* a power of two */
     /* Values of one list field, or bytes, that a chunk takes beside its first point. */
     CHUNK_MAX_VALUES = 1 << 18
 };
@@ -21,6 +22,15 @@ struct written_column {
     size_t n;
     uint32_t at; /* as in block_writer.streams */
     int64_t v[CHUNK_MAX_POINTS];
+};
+
+/* A column whose values are all the same was written: the bytes of integers are then the same for
+ * any number of them, and n is 0. */
+struct constant_slot {
+    int64_t v;
+    uint32_t at; /* as in block_writer.streams, 0: free */
+    uint16_t n;
+    bool doubles;
 };
 
 struct stream_slot {
@@ -40,6 +50,7 @@ struct block_writer {
     struct buf bytes; /* the streams */
     struct stream_slot slots[STREAM_SLOTS];
     struct written_column written[STREAM_FIELDS], written_kinds;
+    struct constant_slot constants[CONSTANT_SLOTS];
     struct buf scratch; /* a column being encoded */
     int64_t *values;    /* room for cap_values, for columns that are made on the way */
     size_t cap_values;
@@ -79,6 +90,7 @@ void block_writer_reset(struct block_writer *w)
     for (int i = 0; i < STREAM_FIELDS; i++)
         w->written[i].n = 0;
     w->written_kinds.n = 0;
+    memset(w->constants, 0, sizeof(w->constants));
 }
 
 uint32_t block_writer_chunks(const struct block_writer *w)
@@ -141,10 +153,45 @@ static uint32_t put_scratch(struct block_writer *w)
     return at;
 }
 
+static bool all_equal(const int64_t *v, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        if (v[i] != v[0])
+            return false;
+    }
+    return true;
+}
+
+/* Where a column of n values v is remembered. */
+static struct constant_slot *constant_slot(struct block_writer *w, int64_t v, size_t n,
+                                           bool doubles)
+{
+    uint64_t h = ((uint64_t)v ^ n) * UINT64_C(0x9e3779b97f4a7c15);
+    struct constant_slot *c = &w->constants[h >> 56];
+
+    if (c->at == 0 || c->v != v || c->n != n || c->doubles != doubles)
+        *c = (struct constant_slot){.v = v, .n = (uint16_t)n, .doubles = doubles};
+    return c;
+}
+
+static uint32_t put_constant_int(struct block_writer *w, int64_t v)
+{
+    struct constant_slot *c = constant_slot(w, v, 0, false);
+
+    if (c->at == 0) {
+        buf_reset(&w->scratch);
+        column_encode_ints(&w->scratch, &v, 1);
+        c->at = put_scratch(w);
+    }
+    return c->at;
+}
+
 static uint32_t put_ints(struct block_writer *w, const int64_t *v, size_t n)
 {
     if (n == 0)
         return 0;
+    if (all_equal(v, n))
+        return put_constant_int(w, v[0]);
     buf_reset(&w->scratch);
     column_encode_ints(&w->scratch, v, n);
     return put_scratch(w);
@@ -152,16 +199,28 @@ static uint32_t put_ints(struct block_writer *w, const int64_t *v, size_t n)
 
 static uint32_t put_doubles(struct block_writer *w, const int64_t *v, size_t n)
 {
+    struct constant_slot *c = NULL;
+    uint32_t at;
+
     if (n == 0)
         return 0;
+    if (n <= CHUNK_MAX_POINTS && all_equal(v, n))
+        c = constant_slot(w, v[0], n, true);
+    if (c != NULL && c->at != 0)
+        return c->at;
     buf_reset(&w->scratch);
     column_encode_doubles(&w->scratch, (const uint64_t *)v, n);
-    return put_scratch(w);
+    at = put_scratch(w);
+    if (c != NULL)
+        c->at = at;
+    return at;
 }
 
 static uint32_t put_likely_again(struct block_writer *w, struct written_column *c, const int64_t *v,
                                  size_t n)
 {
+    if (all_equal(v, n))
+        return put_constant_int(w, v[0]);
     if (c->n == n && memcmp(c->v, v, n * sizeof(*v)) == 0)
         return c->at;
     memcpy(c->v, v, n * sizeof(*v));
@@ -187,27 +246,39 @@ static bool reserve_values(struct block_writer *w, size_t n)
 
 /* ---- fields ---- */
 
-static uint32_t put_kinds(struct block_writer *w, const uint8_t *kind, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        w->values[i] = kind[i];
-    return put_likely_again(w, &w->written_kinds, w->values, n);
-}
-
 /* The values of the points that have this kind. */
 static uint32_t put_of_kind(struct block_writer *w, const struct field_column *f, size_t first,
                             size_t n, enum value_kind kind)
 {
-    const int64_t *v = f->v + first;
     size_t of_kind = 0;
 
     for (size_t i = 0; i < n; i++) {
         w->values[of_kind] = f->v[first + i];
         of_kind += f->kind[first + i] == kind;
     }
-    if (of_kind < n)
-        v = w->values;
-    return kind == VALUE_INT ? put_ints(w, v, of_kind) : put_doubles(w, v, of_kind);
+    return kind == VALUE_INT ? put_ints(w, w->values, of_kind) : put_doubles(w, w->values, of_kind);
+}
+
+static void put_values(struct block_writer *w, enum field_type t, const struct field_column *f,
+                       size_t first, size_t n, uint32_t *streams)
+{
+    const uint8_t *kind = f->kind + first;
+    const int64_t *v = f->v + first;
+
+    if (memcmp(kind, kind + 1, n - 1) == 0) { /* all the same, nearly always */
+        streams[VALUE_KINDS] = put_constant_int(w, kind[0]);
+        if (kind[0] == VALUE_DOUBLE)
+            streams[VALUE_DOUBLES] = put_doubles(w, v, n);
+        else if (kind[0] == VALUE_INT && t == FIELD_VALUE)
+            streams[VALUE_INTS] = put_ints(w, v, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        w->values[i] = kind[i];
+    streams[VALUE_KINDS] = put_likely_again(w, &w->written_kinds, w->values, n);
+    streams[VALUE_DOUBLES] = put_of_kind(w, f, first, n, VALUE_DOUBLE);
+    if (t == FIELD_VALUE)
+        streams[VALUE_INTS] = put_of_kind(w, f, first, n, VALUE_INT);
 }
 
 /* All lists have the same length; that of the first in *length. */
@@ -304,10 +375,7 @@ static void put_field(struct block_writer *w, enum field_type t, const struct fi
         break;
     case FIELD_DOUBLE:
     case FIELD_VALUE:
-        streams[VALUE_KINDS] = put_kinds(w, f->kind + first, n);
-        streams[VALUE_DOUBLES] = put_of_kind(w, f, first, n, VALUE_DOUBLE);
-        if (t == FIELD_VALUE)
-            streams[VALUE_INTS] = put_of_kind(w, f, first, n, VALUE_INT);
+        put_values(w, t, f, first, n, streams);
         break;
     case FIELD_INTS:
     case FIELD_DOUBLES:

@@ -105,6 +105,56 @@ static double increase_of(const struct number *a, const struct number *b, int64_
     return b->d - a->d;
 }
 
+/* Every point has a number of this kind, as nearly always; false: no, one is NaN. The same
+ * additions in the same order as summarize_numbers makes. */
+static inline bool summarize_alike(const struct series_points *p, size_t first, size_t n, bool ints,
+                                   struct chunk_summary *s)
+{
+    const int64_t *v = p->fields[NUMBER_VALUE].v, *time = p->time, *start = p->start_time;
+    struct number before = {.time = time[first], .is_int = ints, .i = v[first]}, now = before;
+    double sum = 0, increase = 0, min = INFINITY, max = -INFINITY;
+
+    for (size_t i = first; i < first + n; i++) {
+        now.time = time[i];
+        now.i = v[i];
+        if (ints)
+            now.d = (double)v[i];
+        else
+            memcpy(&now.d, &v[i], sizeof(now.d));
+        if (isnan(now.d))
+            return false;
+        if (i > first)
+            increase += increase_of(&before, &now, start[i]);
+        sum += now.d;
+        min = now.d < min || i == first ? now.d : min;
+        max = now.d > max || i == first ? now.d : max;
+        before = now;
+    }
+    s->n_values = (uint32_t)n;
+    s->first_kind = s->last_kind = ints ? VALUE_INT : VALUE_DOUBLE;
+    s->first = v[first];
+    s->last = v[first + n - 1];
+    s->first_value_time = time[first];
+    s->first_value_start = start[first];
+    s->last_value_time = time[first + n - 1];
+    s->sum = sum;
+    s->min = min;
+    s->max = max;
+    s->increase = increase;
+    return true;
+}
+
+static bool are_alike(const struct series_points *p, size_t first, size_t n)
+{
+    const uint8_t *kind = p->fields[NUMBER_VALUE].kind + first;
+    int64_t flags = 0;
+
+    for (size_t i = first; i < first + n; i++)
+        flags |= p->flags[i];
+    return (flags & FLAG_NO_RECORDED_VALUE) == 0 && kind[0] != VALUE_NONE &&
+           memcmp(kind, kind + 1, n - 1) == 0;
+}
+
 static void summarize_numbers(const struct series_points *p, size_t first, size_t n,
                               struct chunk_summary *s)
 {
@@ -154,6 +204,11 @@ void chunk_summarize(const struct series_points *p, size_t first, size_t n, int6
         .max_time = p->time[first + n - 1],
         .n = (uint32_t)n,
     };
-    if (p->kind == KIND_NUMBER)
-        summarize_numbers(p, first, n, out);
+    if (p->kind != KIND_NUMBER)
+        return;
+    if (are_alike(p, first, n) && (p->fields[NUMBER_VALUE].kind[first] == VALUE_INT
+                                       ? summarize_alike(p, first, n, true, out)
+                                       : summarize_alike(p, first, n, false, out)))
+        return;
+    summarize_numbers(p, first, n, out);
 }

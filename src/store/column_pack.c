@@ -96,11 +96,31 @@ static void try_base(const int64_t *v, size_t n, int64_t base, struct pack_plan 
 static void count_eighths(const int64_t *v, size_t n, int64_t least, unsigned width,
                           unsigned eighths[8])
 {
-    memset(eighths, 0, 8 * sizeof(*eighths));
+    for (int i = 0; i < 8; i++)
+        eighths[i] = 0;
     for (size_t i = 0; i < n; i++) {
         if (v[i] >= least)
             eighths[offset_of(v[i], least) >> (width - 3)]++;
     }
+}
+
+/* As try_base from the least value, for the widths that the eighths know the exceptions of: each
+ * has up to three bits too many, and so takes two bytes. False: less may be better still. */
+static bool try_up_to_3_less(size_t n, const unsigned eighths[8], struct pack_plan *p)
+{
+    unsigned above[4] = {0, eighths[4] + eighths[5] + eighths[6] + eighths[7]}, whole = p->width;
+
+    above[2] = above[1] + eighths[2] + eighths[3];
+    above[3] = above[2] + eighths[1];
+    for (unsigned less = 1; less < 4; less++) {
+        size_t bytes = plain_bytes(p->base, whole - less, n) + 2 * (size_t)above[less];
+
+        if (above[less] > n / 4)
+            return true;
+        if (bytes < p->bytes)
+            *p = (struct pack_plan){p->base, whole - less, above[less], bytes};
+    }
+    return whole == 3;
 }
 
 /* The least value but for few that are far below the others (a counter's resets): while the lower
@@ -150,8 +170,7 @@ static struct pack_plan plan_run(const int64_t *v, size_t n)
     if (p.width < 3)
         return p;
     count_eighths(v, n, least, p.width, eighths);
-    /* A bit less would make exceptions of all in the upper half. */
-    if (eighths[4] + eighths[5] + eighths[6] + eighths[7] <= n / 4)
+    if (!try_up_to_3_less(n, eighths, &p))
         try_base(v, n, least, &p);
     trimmed = least_of_most(v, n, least, most, eighths);
     if (trimmed != least)

@@ -55,6 +55,11 @@ static int64_t window_of(int64_t time, int64_t length)
     return time - (rest < 0 ? rest + length : rest);
 }
 
+int64_t rollup_window(int64_t time, int resolution_s)
+{
+    return window_of(time, (int64_t)resolution_s * 1000000000);
+}
+
 static double double_of(int64_t bits)
 {
     double d;
@@ -450,25 +455,57 @@ static struct histogram_row histogram_row_of_point(const struct series_points *p
 
 /* ---- from points ---- */
 
+/* Points first to end - 1, all of one window: what joining the rows of each gives. */
+static struct number_row number_row_of_points(const struct series_points *p, size_t first,
+                                              size_t end)
+{
+    const struct field_column *f = &p->fields[NUMBER_VALUE];
+    struct number_row r = {.n = (int64_t)(end - first)};
+    size_t i = first, last;
+    double d;
+
+    while (i < end && (f->kind[i] == VALUE_NONE || isnan(number_of(f->kind[i], f->v[i]))))
+        i++;
+    if (i == end)
+        return r;
+    r = number_row_of_point(p, i);
+    r.n = (int64_t)(end - first);
+    last = i;
+    for (i++; i < end; i++) {
+        enum value_kind kind = (enum value_kind)f->kind[i];
+
+        if (kind == VALUE_NONE || isnan(d = number_of(kind, f->v[i])))
+            continue;
+        r.increase += growth((enum value_kind)f->kind[last], f->v[last], p->time[last], kind,
+                             f->v[i], p->start_time[i]);
+        r.count++;
+        r.sum += d;
+        r.min = d < r.min ? d : r.min;
+        r.max = d > r.max ? d : r.max;
+        last = i;
+    }
+    r.last_time = p->time[last];
+    r.last_kind = (enum value_kind)f->kind[last];
+    r.last = f->v[last];
+    return r;
+}
+
 static bool add_numbers(struct series_points *out, const struct series_points *p, int64_t length)
 {
-    struct number_row row = {0};
-    bool open = false;
+    for (size_t first = 0, end; first < p->n; first = end) {
+        int64_t window = window_of(p->time[first], length);
+        struct number_row row;
 
-    for (size_t i = 0; i < p->n; i++) {
-        struct number_row point = number_row_of_point(p, i);
-
-        point.window = window_of(p->time[i], length);
-        if (open && point.window == row.window) {
-            (void)join_numbers(&row, &point);
-            continue;
-        }
-        if (open && !write_number(out, &row))
+        /* Nearly always all that is left. Times go up, so there is no overflow. */
+        end = (uint64_t)p->time[p->n - 1] - (uint64_t)window < (uint64_t)length ? p->n : first + 1;
+        while (end < p->n && (uint64_t)p->time[end] - (uint64_t)window < (uint64_t)length)
+            end++;
+        row = number_row_of_points(p, first, end);
+        row.window = window;
+        if (!write_number(out, &row))
             return false;
-        row = point;
-        open = true;
     }
-    return !open || write_number(out, &row);
+    return true;
 }
 
 static bool add_histograms(struct series_points *out, const struct series_points *p, int64_t length,

@@ -12,6 +12,8 @@ enum { ROLLUP_5M = 300, ROLLUP_1H = 3600 }; /* seconds */
 
 /* The rollup of points of this kind, or SERIES_KINDS: there is none. */
 enum series_kind rollup_kind_of(enum series_kind kind);
+/* Where the window of this time begins. */
+int64_t rollup_window(int64_t time, int resolution_s);
 /* Append to out the windows of resolution_s seconds that points of p (all of one series, in the order
  * of keys) fall into. delta: the series' temporality. False: no memory. */
 bool rollup_add(struct series_points *out, const struct series_points *p, int resolution_s,

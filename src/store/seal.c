@@ -17,6 +17,7 @@ enum {
     SEAL_OUTPUTS = 3
 };
 
+/* Each a multiple of the one before. */
 static const int resolutions[SEAL_OUTPUTS] = {0, ROLLUP_5M, ROLLUP_1H};
 
 struct seal_day {
@@ -143,9 +144,14 @@ static enum otl_err add_rollups(struct seal *s, struct seal_day *d, int64_t seri
         p = &s->run;
     }
     for (int i = 1; i < d->n && rc == OTL_OK; i++) {
-        series_points_reset(&s->rows);
-        if (!rollup_add(&s->rows, p, resolutions[i], delta))
-            return otl_fail(err, OTL_ENOMEM, "seal: no memory");
+        if (i > 1 && s->rows.n == 1) {
+            /* A single row of the finer windows: all points are in one of these, too. */
+            s->rows.time[0] = rollup_window(s->rows.time[0], resolutions[i]);
+        } else {
+            series_points_reset(&s->rows);
+            if (!rollup_add(&s->rows, p, resolutions[i], delta))
+                return otl_fail(err, OTL_ENOMEM, "seal: no memory");
+        }
         rc = part_output_add(&d->outputs[i], series_id, &s->rows, 0, s->rows.n, err);
     }
     return rc;
