@@ -14,7 +14,7 @@ BEGIN {
     for (i = 1; i <= n; i++) header[h[i]] = 0
     n = split("attrs batch convert decode known prom_names reply", h, " ")
     for (i = 1; i <= n; i++) header[h[i]] = 1
-    n = split("backup check db export maintain matcher read reader regex sql state store usage writer", h, " ")
+    n = split("backup check db export maintain matcher read reader regex series_points sql state store usage writer", h, " ")
     for (i = 1; i <= n; i++) header[h[i]] = 2
     n = split("admin auth http ingest query sql_api", h, " ")
     for (i = 1; i <= n; i++) header[h[i]] = 3

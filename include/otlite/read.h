@@ -19,7 +19,7 @@
 #include "otlite/err.h"
 
 struct head_mirror;
-struct series_points; /* src/store/series_points.h */
+struct series_points; /* otlite/series_points.h */
 
 /* ---- what all readers of a process share ---- */
 
@@ -113,7 +113,62 @@ enum otl_err read_values(struct read *r, int64_t project_id, const struct series
                          enum otl_err (*emit)(void *arg, struct bytes value, struct otl_error *err),
                          void *arg, struct otl_error *err) OTL_MUSTCHECK;
 
+/* ---- the catalogue ---- */
+
+/* These may tell of more than the snapshot has, never of less. What they give is borrowed until read_end;
+ * an error from emit ends the walk. */
+struct metric_info {
+    int64_t id, project_id;
+    enum metric_type type;
+    enum temporality temporality;
+    bool is_monotonic;
+    struct bytes name, unit;
+};
+/* The metrics with an id greater than after, by id. Ids of metrics are never used twice. */
+enum otl_err read_metrics(struct read *r, int64_t after,
+                          enum otl_err (*emit)(void *arg, const struct metric_info *m,
+                                               struct otl_error *err),
+                          void *arg, struct otl_error *err) OTL_MUSTCHECK;
+struct resource_info {
+    int64_t id, project_id;
+    struct bytes service, attributes; /* canonical */
+};
+/* The resources of a project (0: all), by id. */
+enum otl_err read_resources(struct read *r, int64_t project_id,
+                            enum otl_err (*emit)(void *arg, const struct resource_info *info,
+                                                 struct otl_error *err),
+                            void *arg, struct otl_error *err) OTL_MUSTCHECK;
+/* The series of a resource that the snapshot has. out is empty or reused. */
+enum otl_err read_resource_series(struct read *r, int64_t resource_id, struct series_list *out,
+                                  struct otl_error *err) OTL_MUSTCHECK;
+/* The keys of all attributes of points (MATCH_ATTRIBUTE) or of resources (MATCH_RESOURCE), in no order. */
+enum otl_err read_keys(struct read *r, enum match_what what,
+                       enum otl_err (*emit)(void *arg, struct bytes key, struct otl_error *err),
+                       void *arg, struct otl_error *err) OTL_MUSTCHECK;
+
+/* Read from the file each time. text holds what the bytes borrow. OTL_ECORRUPT: it is not there. */
+struct scope_info {
+    struct bytes name, version, schema_url, attributes; /* canonical */
+};
+enum otl_err read_scope(struct read *r, int64_t scope_id, struct buf *text, struct scope_info *out,
+                        struct otl_error *err) OTL_MUSTCHECK;
+/* A metric's description, appended to out. */
+enum otl_err read_description(struct read *r, int64_t metric_id, struct buf *out,
+                              struct otl_error *err) OTL_MUSTCHECK;
+/* The bounds of explicit histograms (HISTOGRAM_BOUNDS_ID, not 0). *out is malloced. */
+enum otl_err read_bounds(struct read *r, int64_t bounds_id, double **out, size_t *n,
+                         struct otl_error *err) OTL_MUSTCHECK;
+
 /* ---- points ---- */
+
+/* When a series has points: the first and the last time in a range; no points: first > last. */
+struct time_extent {
+    int64_t first, last;
+};
+/* Of each series (ascending ids) in [from, to): out has room for n. What is damaged is left out. Reads the
+ * directories of blocks, and of points only those of chunks that lie across an end of the range. */
+enum otl_err read_extents(struct read *r, int kind, const int64_t *series, size_t n, int64_t from,
+                          int64_t to, struct time_extent *out, struct otl_error *err) OTL_MUSTCHECK;
 
 /* All points of a kind (enum series_kind; its exemplars with KIND_EXEMPLAR) of one series in [from, to),
  * head and parts merged, appended to out in the order of keys. */

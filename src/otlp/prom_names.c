@@ -163,15 +163,24 @@ static void add_token(struct buf *out, size_t start, struct bytes token)
     buf_add_bytes(out, token);
 }
 
-bool prom_metric_name(struct buf *out, struct bytes name, struct bytes unit, enum metric_type type,
-                      bool is_monotonic)
+/* ---- metrics ---- */
+
+static bool is_ratio(struct bytes unit, enum metric_type type)
 {
-    bool total = type == METRIC_SUM && is_monotonic;
-    bool ratio = type == METRIC_GAUGE && bytes_equal(trimmed(unit), bytes_str("1"));
+    return type == METRIC_GAUGE && bytes_equal(trimmed(unit), bytes_str("1"));
+}
+
+static bool escaped_with_suffixes(struct buf *out, struct bytes name, struct bytes unit,
+                                  enum metric_type type, bool is_monotonic)
+{
+    bool total = type == METRIC_SUM && is_monotonic, ratio = is_ratio(unit, type);
     struct buf main = {0}, per = {0}, suffix = {0};
     size_t start = out->n, at = 0;
     struct bytes token;
 
+    if (!next_token(name, &at, &token))
+        return false;
+    at = 0;
     while (next_token(name, &at, &token)) {
         if ((total && bytes_equal(token, bytes_str("total"))) ||
             (ratio && bytes_equal(token, bytes_str("ratio"))))
@@ -191,31 +200,147 @@ bool prom_metric_name(struct buf *out, struct bytes name, struct bytes unit, enu
     buf_fini(&main);
     buf_fini(&per);
     buf_fini(&suffix);
-    at = 0;
-    if (!next_token(name, &at, &token)) {
-        out->n = start;
-        return false;
-    }
     return true;
 }
 
-bool prom_label_name(struct buf *out, struct bytes key)
+/* Runs of characters that a name cannot have become one underscore, within the name only;
+ * underscores stay as they are. */
+static bool escaped_without_suffixes(struct buf *out, struct bytes name)
 {
+    size_t start = out->n;
+    bool gap = false, any = false;
+
+    for (size_t i = 0; i < name.n; i++) {
+        uint8_t c = name.p[i];
+
+        if (!is_name_char(c) && c != '_') {
+            gap = out->n > start;
+            continue;
+        }
+        if (gap)
+            buf_add_char(out, '_');
+        else if (out->n == start && c >= '0' && c <= '9')
+            buf_add_char(out, '_');
+        gap = false;
+        any = any || c != '_';
+        buf_add_char(out, (char)c);
+    }
+    if (!any && !bytes_equal(bytes_of(out->p + start, out->n - start), name)) {
+        out->n = start;
+        return false;
+    }
+    return out->n > start;
+}
+
+/* Without an ending and the one character before it. */
+static struct bytes without_ending(struct bytes name, struct bytes ending)
+{
+    if (name.n > ending.n + 1 && memcmp(name.p + name.n - ending.n, ending.p, ending.n) == 0)
+        name.n -= ending.n + 1;
+    return name;
+}
+
+/* As it stands, but nothing for a unit in braces. */
+static struct bytes raw_unit(struct bytes side, const struct word *table, size_t n)
+{
+    side = trimmed(side);
+    if (has_brace(side))
+        return bytes_of(NULL, 0);
+    for (size_t i = 0; i < n; i++) {
+        if (bytes_equal(side, bytes_str(table[i].unit)))
+            return bytes_str(table[i].word);
+    }
+    return side;
+}
+
+static void utf8_with_suffixes(struct buf *out, struct bytes name, struct bytes unit,
+                               enum metric_type type, bool is_monotonic)
+{
+    bool total = type == METRIC_SUM && is_monotonic, ratio = is_ratio(unit, type);
+    const uint8_t *slash = unit.n == 0 ? NULL : memchr(unit.p, '/', unit.n);
+    size_t n = slash == NULL ? unit.n : (size_t)(slash - unit.p);
+    struct bytes main = raw_unit(bytes_of(unit.p, n), units, sizeof(units) / sizeof(units[0]));
+    struct bytes per = {0};
+    struct buf suffix = {0};
+
+    if (slash != NULL)
+        per = raw_unit(bytes_of(slash + 1, unit.n - n - 1), per_units,
+                       sizeof(per_units) / sizeof(per_units[0]));
+    if (per.n > 0) {
+        buf_add_str(&suffix, "per_");
+        buf_add_bytes(&suffix, per);
+    }
+    if (ratio)
+        name = without_ending(name, bytes_str("ratio"));
+    if (total)
+        name = without_ending(name, bytes_str("total"));
+    if (suffix.n > 0)
+        name = without_ending(name, buf_bytes(&suffix));
+    buf_add_bytes(out, name);
+    if (main.n > 0 && (name.n < main.n || memcmp(name.p + name.n - main.n, main.p, main.n) != 0)) {
+        buf_add_char(out, '_');
+        buf_add_bytes(out, main);
+    }
+    if (suffix.n > 0) {
+        buf_add_char(out, '_');
+        buf_add_bytes(out, buf_bytes(&suffix));
+    }
+    if (total)
+        buf_add_str(out, "_total");
+    if (ratio)
+        buf_add_str(out, "_ratio");
+    out->failed = out->failed || suffix.failed;
+    buf_fini(&suffix);
+}
+
+bool prom_metric_name(struct buf *out, enum name_strategy strategy, struct bytes name,
+                      struct bytes unit, enum metric_type type, bool is_monotonic)
+{
+    if (name.n == 0)
+        return false;
+    switch (strategy) {
+    case NAMES_UNDERSCORES_WITHOUT_SUFFIXES:
+        return escaped_without_suffixes(out, name);
+    case NAMES_UTF8_WITH_SUFFIXES:
+        utf8_with_suffixes(out, name, unit, type, is_monotonic);
+        return true;
+    case NAMES_UNTRANSLATED:
+        buf_add_bytes(out, name);
+        return true;
+    case NAMES_UNDERSCORES_WITH_SUFFIXES:
+    case NAME_STRATEGIES:
+        break;
+    }
+    return escaped_with_suffixes(out, name, unit, type, is_monotonic);
+}
+
+/* ---- labels ---- */
+
+bool prom_label_name(struct buf *out, enum name_strategy strategy, struct bytes key)
+{
+    size_t start = out->n, second = 1;
     bool any = false;
 
-    for (size_t i = 0; i < key.n; i++)
-        any = any || is_letter_or_digit(key.p[i]);
-    if (!any)
-        return false;
-    if (key.p[0] >= '0' && key.p[0] <= '9')
-        buf_add_str(out, "key_");
-    else if (!is_letter_or_digit(key.p[0]) && (key.n < 2 || key.p[0] != '_' || key.p[1] != '_'))
-        buf_add_str(out, "key");
+    while (second < key.n && (key.p[second] & 0xc0) == 0x80)
+        second++;
+    if (strategy == NAMES_UTF8_WITH_SUFFIXES || strategy == NAMES_UNTRANSLATED) {
+        buf_add_bytes(out, key);
+        return key.n > 0;
+    }
     for (size_t i = 0; i < key.n; i++) {
+        bool fits = is_letter_or_digit(key.p[i]);
+
         /* A character of several bytes becomes one underscore. */
         if ((key.p[i] & 0xc0) == 0x80 && i > 0)
             continue;
-        buf_add_char(out, is_letter_or_digit(key.p[i]) ? (char)key.p[i] : '_');
+        any = any || fits;
+        if (i == 0 && key.p[0] >= '0' && key.p[0] <= '9')
+            buf_add_str(out, "key_");
+        else if (i == 0 && !fits && (second >= key.n || is_letter_or_digit(key.p[second])))
+            buf_add_str(out, "key");
+        buf_add_char(out, fits ? (char)key.p[i] : '_');
     }
-    return true;
+    if (!any)
+        out->n = start;
+    return any;
 }

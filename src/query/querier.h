@@ -9,16 +9,9 @@
 #define OTLITE_QUERY_QUERIER_H
 
 #include "otlite/batch.h"
+#include "otlite/prom_names.h"
 #include "otlite/read.h"
 #include "promql.h"
-
-/* As Prometheus' otlp.translation_strategy has them. */
-enum name_strategy {
-    NAMES_UNDERSCORES_WITH_SUFFIXES, /* the default */
-    NAMES_UNDERSCORES_WITHOUT_SUFFIXES,
-    NAMES_UTF8_WITH_SUFFIXES,
-    NAMES_UNTRANSLATED
-};
 
 /* From the configuration; one for the process. */
 struct querier_opts {

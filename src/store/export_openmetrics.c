@@ -89,7 +89,9 @@ static char *family_name(const struct series_info *s)
     struct buf b = {0};
     char *name = NULL;
 
-    if (prom_metric_name(&b, s->name, s->unit, s->type, s->is_monotonic) && !b.failed) {
+    if (prom_metric_name(&b, NAMES_UNDERSCORES_WITH_SUFFIXES, s->name, s->unit, s->type,
+                         s->is_monotonic) &&
+        !b.failed) {
         if (s->type == METRIC_SUM && s->is_monotonic && b.n > 6)
             b.n -= 6;
         name = strdup(buf_cstr(&b));
@@ -155,7 +157,8 @@ static void add_label(struct writer *w, struct bytes key, struct bytes value, bo
 
     if (!translate)
         buf_add_bytes(&name, key);
-    else if (!prom_label_name(&name, key) || bytes_equal(buf_bytes(&name), bytes_str("__name__"))) {
+    else if (!prom_label_name(&name, NAMES_UNDERSCORES_WITH_SUFFIXES, key) ||
+             bytes_equal(buf_bytes(&name), bytes_str("__name__"))) {
         buf_fini(&name);
         return;
     }

@@ -64,6 +64,26 @@ label_view_values(struct label_view *v, int64_t project_id, const struct series_
                   enum otl_err (*emit)(void *arg, struct bytes value, struct otl_error *err),
                   void *arg, struct otl_error *err) OTL_MUSTCHECK;
 
+/* read_metrics and the like (read.h). */
+enum otl_err label_view_metrics(struct label_view *v, int64_t after,
+                                const struct label_check *check,
+                                enum otl_err (*emit)(void *arg, const struct metric_info *m,
+                                                     struct otl_error *err),
+                                void *arg, struct otl_error *err) OTL_MUSTCHECK;
+enum otl_err label_view_resources(struct label_view *v, int64_t project_id,
+                                  const struct label_check *check,
+                                  enum otl_err (*emit)(void *arg, const struct resource_info *info,
+                                                       struct otl_error *err),
+                                  void *arg, struct otl_error *err) OTL_MUSTCHECK;
+enum otl_err label_view_resource_series(struct label_view *v, int64_t resource_id,
+                                        struct series_list *out,
+                                        struct otl_error *err) OTL_MUSTCHECK;
+enum otl_err label_view_keys(struct label_view *v, enum match_what what,
+                             const struct label_check *check,
+                             enum otl_err (*emit)(void *arg, struct bytes key,
+                                                  struct otl_error *err),
+                             void *arg, struct otl_error *err) OTL_MUSTCHECK;
+
 /* Bytes of memory that the index holds, and its series; for stats and measurements. */
 size_t label_index_bytes(struct label_index *ix);
 size_t label_index_series(struct label_index *ix);

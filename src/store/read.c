@@ -78,6 +78,8 @@ void read_session_close(struct read_session *s)
 {
     if (s == NULL)
         return;
+    for (int i = 0; i < READ_ROWS; i++)
+        (void)sqlite3_finalize(s->rows[i]);
     if (s->parts != NULL)
         part_reader_close(s->parts);
     if (s->head != NULL)

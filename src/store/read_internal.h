@@ -1,5 +1,6 @@
 /* read_internal.h -- what stands behind read.h, for the files that implement it: read.c (sessions,
- * limits), read_select.c (series), scan.c (points), window*.c (windows). */
+ * limits), read_select.c (series), read_catalogue.c, scan.c (points), read_extents.c, window*.c
+ * (windows). */
 #ifndef OTLITE_STORE_READ_INTERNAL_H
 #define OTLITE_STORE_READ_INTERNAL_H
 
@@ -24,9 +25,13 @@ struct read_shared {
     size_t round_bytes;
 };
 
+/* Rows of the catalogue that are read one at a time (read_catalogue.c). */
+enum read_row { READ_ROW_SCOPE, READ_ROW_METRIC, READ_ROW_BOUNDS, READ_ROWS };
+
 struct read_session {
     struct read_shared *shared;
     struct db *db;
+    struct sqlite3_stmt *rows[READ_ROWS]; /* NULL until the first use */
     struct head_reader *head;
     struct part_reader *parts;
 };
