@@ -112,6 +112,15 @@ static void selected_free(struct querier *q, struct selected *s)
     free(s);
 }
 
+struct selected *querier_set_of(struct querier *q, const struct series_set *s)
+{
+    struct selected *found = q->sets;
+
+    while (found != NULL && &found->set != s)
+        found = found->next;
+    return found;
+}
+
 void querier_free(struct querier *q)
 {
     if (q == NULL)

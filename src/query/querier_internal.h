@@ -225,6 +225,8 @@ struct querier_shared {
     struct label_cache *labels;
 };
 
+/* What a set of the caller's is of; NULL: it is not of this query. */
+struct selected *querier_set_of(struct querier *q, const struct series_set *s);
 /* The bounds of that id; id 0: none. */
 enum otl_err querier_bounds(struct querier *q, int64_t id, const struct bounds **out,
                             struct otl_error *err) OTL_MUSTCHECK;

@@ -342,11 +342,14 @@ enum otl_err querier_scan(struct querier *q, const struct series_set *s, int64_t
                                                struct otl_error *err),
                           void *arg, struct otl_error *err)
 {
-    struct scanning x = {.q = q, .from_ms = from_ms, .to_ms = to_ms, .emit = emit, .arg = arg};
+    struct scanning x = {.q = q,
+                         .s = querier_set_of(q, s),
+                         .from_ms = from_ms,
+                         .to_ms = to_ms,
+                         .emit = emit,
+                         .arg = arg};
     enum otl_err rc;
 
-    for (x.s = q->sets; x.s != NULL && &x.s->set != s; x.s = x.s->next)
-        ;
     if (x.s == NULL)
         return otl_fail(err, OTL_EINTERNAL, "the series are not this query's");
     rc = scan(&x, err);
