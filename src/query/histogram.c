@@ -70,7 +70,7 @@ double histogram_bound(int32_t schema, int64_t i)
         whole = (i - part) / parts;
     }
     if (whole > 1024 || (whole == 1024 && part > 0))
-        return INFINITY;
+        return (double)INFINITY;
     /* The largest bucket that doubles need ends at the largest of them. */
     if (whole == 1024)
         return __DBL_MAX__;

@@ -57,11 +57,11 @@ double histogram_quantile(const struct prom_histogram *h, double q)
     struct histogram_bucket b;
 
     if (q < 0)
-        return -INFINITY;
+        return -(double)INFINITY;
     if (q > 1)
-        return INFINITY;
+        return (double)INFINITY;
     if (h->count == 0 || isnan(q))
-        return NAN;
+        return (double)NAN;
     rank = (forward ? q : 1 - q) * h->count;
     for (size_t i = 0; i < places; i++) {
         const size_t at = forward ? i : places - 1 - i;
@@ -124,7 +124,7 @@ static double rank_of(const struct prom_histogram *h, double v)
 double histogram_fraction(const struct prom_histogram *h, double lower, double upper)
 {
     if (h->count == 0 || isnan(lower) || isnan(upper))
-        return NAN;
+        return (double)NAN;
     if (lower >= upper)
         return 0;
     return (fmin(rank_of(h, upper), h->count) - fmin(rank_of(h, lower), h->count)) / h->count;
