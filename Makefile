@@ -6,6 +6,7 @@
 #   make test SAN=address,undefined | SAN=thread
 #   make bench      measure what docs/performance.md shows, and put it there: ten minutes
 #   make bench-full the same with the references' published times: hours
+#   make soak       half the peak for half an hour: are memory, log and head flat?
 #   make torture   storage against a naive model, 100,000 random sequences: an hour
 #   make fuzz       feed each decoder mutated requests for FUZZ_SECONDS (needs clang)
 #   make install PREFIX=/usr/local DESTDIR=
@@ -66,7 +67,7 @@ UNIT_BIN  := $(UNIT_SRC:test/unit/%.c=$(B)/test/%)
 BENCH_SRC := $(sort $(wildcard bench/*.c))
 BENCH_OBJ := $(BENCH_SRC:%.c=$(B)/%.o)
 
-.PHONY: all run test unit torture bench bench-full bench-bin install clean deps-build deps-test format \
+.PHONY: all run test unit torture bench bench-full bench-bin soak install clean deps-build deps-test format \
 	lint-deps docs container-test fuzz fuzz-bin
 .DELETE_ON_ERROR:
 
@@ -149,6 +150,11 @@ bench: deps-build
 bench-full: deps-build
 	@$(MAKE) $(JOBS) --no-print-directory $(B)/otlite $(B)/otlite-bench
 	@B=$(B) bench/run.sh full
+
+SOAK_DURATION ?= 30m
+soak: deps-build
+	@$(MAKE) $(JOBS) --no-print-directory $(B)/otlite $(B)/otlite-bench
+	$(B)/otlite-bench soak --duration $(SOAK_DURATION) --out $(B)/bench/soak
 
 # Every test/fuzz/fuzz_NAME.c runs for FUZZ_SECONDS. It starts from what test/fuzz/seed_NAME.sh writes, when
 # there is one; what it finds stays in build/fuzz/corpus/NAME, so each run goes on where the last ended.

@@ -1,4 +1,4 @@
-/* reference.c -- the command line of `otlite-bench reference` and `otlite-bench overload`. */
+/* reference.c -- the command line of `otlite-bench reference`, overload, maintain and soak. */
 #include "reference.h"
 
 #include <getopt.h>
@@ -88,8 +88,15 @@ static void print_command_help(const struct reference_command *c, const char *pr
         char step[UNITS_TEXT];
 
         duration_text(c->step_ms, step);
-        fprintf(out, "  --step TIME       length of each measured step; default %s\n", step);
+        fprintf(out,
+                "  --step TIME       length of each measured step (or --duration); default %s\n",
+                step);
     }
+    if (c->has_rate)
+        fputs("  --rate N          points a second; default half of what a few seconds show to be "
+              "the\n"
+              "                    most\n",
+              out);
     if (c->requests > 0)
         fprintf(out, "  --requests N      default %lld\n", (long long)c->requests);
     if (c->connections > 0)
@@ -99,9 +106,10 @@ static void print_command_help(const struct reference_command *c, const char *pr
     if (!c->own_daemon_only)
         fputs("  --url URL         measure the daemon there, not one of our own\n"
               "  --pid PID         its process, for CPU time and memory\n"
-              "  --data DIR        its data directory, to check there what it stored\n"
-              "  --set KEY=VALUE   a setting of our own daemon; may be given several times\n",
+              "  --data DIR        its data directory, to check there what it stored\n",
               out);
+    if (!c->own_daemon_only || c->has_settings)
+        fputs("  --set KEY=VALUE   a setting of our own daemon; may be given several times\n", out);
     fputs("  --out DIR         also write the results there: JSON, Markdown and a plot\n", out);
 }
 
@@ -124,6 +132,7 @@ enum {
     OPT_OUT,
     OPT_STEP,
     OPT_REQUESTS,
+    OPT_RATE,
     OPT_CONNECTIONS,
     OPT_ROUNDS,
     OPT_SET,
@@ -136,7 +145,9 @@ static const struct option options[] = {
     {"data", required_argument, NULL, OPT_DATA},
     {"out", required_argument, NULL, OPT_OUT},
     {"step", required_argument, NULL, OPT_STEP},
+    {"duration", required_argument, NULL, OPT_STEP},
     {"requests", required_argument, NULL, OPT_REQUESTS},
+    {"rate", required_argument, NULL, OPT_RATE},
     {"connections", required_argument, NULL, OPT_CONNECTIONS},
     {"rounds", required_argument, NULL, OPT_ROUNDS},
     {"set", required_argument, NULL, OPT_SET},
@@ -196,6 +207,8 @@ static bool take_option(struct reference_opts *o, int opt, const char *value)
         return bad_value("step", value, "a time: 2m, 30s, 300ms");
     case OPT_REQUESTS:
         return take_number("requests", value, INT32_MAX, &o->requests);
+    case OPT_RATE:
+        return take_number("rate", value, INT32_MAX, &o->rate);
     case OPT_CONNECTIONS:
         if (!take_number("connections", value, MAX_CONNECTIONS, &v))
             return false;
@@ -241,7 +254,9 @@ static int parse_arguments(const struct reference_command *c, const char *prefix
         return EX_USAGE;
     }
     if (o->url != NULL && c != NULL && c->own_daemon_only) {
-        fprintf(stderr, "otlite-bench: %s runs without a daemon; leave out --url\n", c->name);
+        fprintf(stderr,
+                "otlite-bench: %s measures no daemon but what it starts itself; leave out --url\n",
+                c->name);
         return EX_USAGE;
     }
     return -1;
@@ -359,4 +374,14 @@ int reference_main(int argc, char **argv)
 int overload_main(int argc, char **argv)
 {
     return run_command(&reference_overload, "", argc, argv);
+}
+
+int maintain_main(int argc, char **argv)
+{
+    return run_command(&reference_maintain, "", argc, argv);
+}
+
+int soak_main(int argc, char **argv)
+{
+    return run_command(&reference_soak, "", argc, argv);
 }

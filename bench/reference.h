@@ -29,9 +29,10 @@ struct reference_opts {
     int64_t pid;      /* of the daemon at url; 0: its CPU and memory are not known */
     const char *out;  /* folder for results; NULL: print only */
     int64_t step_ms;
-    int64_t requests;                                 /* 0: the subcommand has no such option */
-    unsigned connections;                             /* or clients; 0: likewise */
-    unsigned rounds;                                  /* 0: likewise */
+    int64_t requests;     /* 0: the subcommand has no such option */
+    int64_t rate;         /* points a second; 0: likewise, or find out */
+    unsigned connections; /* or clients; 0: likewise */
+    unsigned rounds;      /* 0: likewise */
     const char *settings[REFERENCE_MAX_SETTINGS + 1]; /* of our own daemon; ends with NULL */
     const char *command;                              /* what was typed */
 };
@@ -54,12 +55,14 @@ struct reference_command {
     const char *help; /* what it does, and its own options */
     int64_t step_ms, requests;
     unsigned connections, rounds; /* defaults; 0 where there is no such option */
-    bool own_daemon_only;
+    bool own_daemon_only;         /* or runs without any */
+    bool has_settings;            /* though it is own_daemon_only */
+    bool has_rate;
     enum otl_err (*run)(struct reference_run *run, struct otl_error *err);
 };
 
 extern const struct reference_command reference_r1, reference_r3, reference_r4, reference_r5,
-    reference_overload;
+    reference_overload, reference_maintain, reference_soak;
 
 /* Note it below the table and keep it for the table of goals. */
 void reference_goal(struct reference_run *run, struct result *r, const char *what, bool at_least,
@@ -107,9 +110,15 @@ struct target_load {
     double rate; /* points a second; 0: closed loop */
     int64_t duration_ms;
     int64_t warmup_ms; /* before it */
+    /* As load_opts has them. */
+    struct load_second *by_second;
+    unsigned by_second_room;
 };
 
-/* Make the series known, drive the target, then count what it stored. *out_missing: points answered
+/* Make the series known and send the load. */
+enum otl_err target_send(const struct target *t, const struct target_load *load,
+                         struct load_result *out, struct otl_error *err) OTL_MUSTCHECK;
+/* The same, then count what it stored. *out_missing: points answered
  * 200 that are not there (rows that others store at the same time would hide them); -1 when the
  * data directory is not known. *out_wal_bytes as target_wal_bytes gives. */
 enum otl_err target_drive(const struct target *t, const struct target_load *load,
@@ -127,9 +136,11 @@ uint64_t load_errors(const struct load_result *r);
 void http_call(struct http_client *c, const struct http_url *url, struct bytes request,
                int64_t timeout_ns, int *out_status);
 
-/* `otlite-bench reference` and `otlite-bench overload`; exit statuses of sysexits.h, and 1 when a
- * promise did not hold. */
+/* `otlite-bench reference`, `overload`, `maintain` and `soak`; exit statuses of sysexits.h, and 1
+ * when a promise did not hold. */
 int reference_main(int argc, char **argv);
 int overload_main(int argc, char **argv);
+int maintain_main(int argc, char **argv);
+int soak_main(int argc, char **argv);
 
 #endif

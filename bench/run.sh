@@ -12,7 +12,7 @@
 #   PAGE=FILE        default docs/performance.md; empty: no page
 #   RUNS=5           runs of each case, of which the median counts
 #   DURATION=3s      measured time of each run
-#   PARTS='a b'      only these of: limits cases durability series memory reference reads storage
+#   PARTS='a b'      only these of: limits cases durability series memory reference reads storage maintain soak
 #   READS='1M 100M'  points of reads; default 1M, with full 1M 10M 100M
 #   SYSTEMS=otlite,duckdb,victoria,sqlite  that are asked; default otlite, with full all that can be had
 #   CASES='a b'      only these cases (see `cases` below)
@@ -26,7 +26,7 @@ out=${OUT:-$b/bench/$(date -u +%Y-%m-%dT%H%M%SZ)}
 page=${PAGE-docs/performance.md}
 runs=${RUNS:-5}
 duration=${DURATION:-3s}
-parts=${PARTS:-limits cases durability series memory reference reads storage}
+parts=${PARTS:-limits cases durability series memory reference reads storage maintain soak}
 otlite=$b/otlite
 bench=$b/otlite-bench
 series=10000 # as `otlite-bench load` has them without options
@@ -373,6 +373,16 @@ run_storage() {
     "$bench" storage --points "$points" --many-series "$many" --peers "$b/peers" --out "$out" || broken=1
 }
 
+# --- maintain and soak ---
+
+run_maintain() {
+    reference maintain : --step 3s --rounds 2
+}
+
+run_soak() {
+    reference soak : --duration 2m
+}
+
 # --- the goals of issue 3, from the results in OUT ---
 
 # A number of the row whose first column is KEY. result.c writes a row a line.
@@ -453,6 +463,8 @@ fi
 ! wants reference || run_reference
 ! wants reads || run_reads
 ! wants storage || run_storage
+! wants maintain || run_maintain
+! wants soak || run_soak
 write_goals
 [ -z "$page" ] || bench/report.sh "$out" "$page"
 say "results: $out"

@@ -230,9 +230,8 @@ static enum otl_err prime(const struct target *t, const struct template_opts *co
     return OTL_OK;
 }
 
-/* Encode the requests and send them. */
-static enum otl_err drive(const struct target *t, const struct target_load *load,
-                          struct load_result *out, struct otl_error *err)
+enum otl_err target_send(const struct target *t, const struct target_load *load,
+                         struct load_result *out, struct otl_error *err)
 {
     const struct template_opts content = {
         .host = t->url.host,
@@ -251,6 +250,8 @@ static enum otl_err drive(const struct target *t, const struct target_load *load
         .duration_ns = load->duration_ms * NS_PER_MS,
         .timeout_ns = ANSWER_MS * NS_PER_MS,
         .pid = t->pid,
+        .by_second = load->by_second,
+        .by_second_room = load->by_second_room,
     };
     struct template_set set;
     uint64_t primed;
@@ -279,7 +280,7 @@ enum otl_err target_drive(const struct target *t, const struct target_load *load
     if (countable)
         rc = target_stored(t, &before, err);
     if (rc == OTL_OK)
-        rc = drive(t, load, out, err);
+        rc = target_send(t, load, out, err);
     if (rc == OTL_OK && countable)
         rc = target_stored(t, &after, err);
     if (rc != OTL_OK)

@@ -17,19 +17,29 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "otlite/backup.h"
+#include "otlite/clock.h"
 #include "otlite/db.h"
 
 /* 1,024 pages are 4 MiB at the usual page size: a few milliseconds between two reports. */
-enum { STEP_PAGES = 1024 };
+enum { STEP_PAGES = 1024, WRITE_BACK_BYTES = 1 << 20 };
+
+/* A number that the original has, and the copy must have. */
+struct fact {
+    char *sql, *what;
+    int64_t value;
+};
 
 struct copy {
     const char *src, *dest;
     char *partial;
     struct db from, to;
     bool created; /* partial is ours to remove */
+    struct fact *facts;
+    size_t n_facts;
 };
 
 static enum otl_err fail_errno(struct otl_error *err, const char *what, const char *path)
@@ -156,22 +166,49 @@ static enum otl_err check_integrity(struct db *db, struct otl_error *err)
     return rc;
 }
 
-static enum otl_err compare_number(struct copy *c, const char *sql, const char *what,
-                                   struct otl_error *err)
+/* Have the copy written to the disk a piece at a time, and rest as long as each took. One sync of
+ * everything would keep the daemon's syncs waiting until it is done, and with them its commits.
+ * What this cannot do, publish does; so errors are left to that. */
+static void write_back(const struct copy *c)
 {
-    int64_t a = 0, b = 0;
-    enum otl_err rc = db_query_int(&c->from, sql, &a, err);
+    int fd = open(c->partial, O_RDONLY | O_CLOEXEC);
+    struct stat st;
 
-    if (rc == OTL_OK)
-        rc = db_query_int(&c->to, sql, &b, err);
-    if (rc == OTL_OK && a != b)
-        rc = otl_fail(err, OTL_ECORRUPT,
-                      "the copy differs from %s in %s: %lld there, %lld in the copy", c->src, what,
-                      (long long)a, (long long)b);
-    return rc;
+    if (fd < 0)
+        return;
+    for (off_t at = 0; fstat(fd, &st) == 0 && at < st.st_size; at += WRITE_BACK_BYTES) {
+        int64_t begin_ns = clock_mono_ns(), took_ns;
+        struct timespec rest;
+
+        if (sync_file_range(fd, at, WRITE_BACK_BYTES,
+                            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                                SYNC_FILE_RANGE_WAIT_AFTER) != 0)
+            break;
+        took_ns = clock_mono_ns() - begin_ns;
+        rest = (struct timespec){.tv_sec = took_ns / NS_PER_S, .tv_nsec = took_ns % NS_PER_S};
+        (void)nanosleep(&rest, NULL);
+    }
+    (void)close(fd);
 }
 
-static enum otl_err compare_rows(struct copy *c, struct otl_error *err)
+/* ---- what the copy must have ---- */
+
+static enum otl_err note_fact(struct copy *c, const char *sql, const char *what,
+                              struct otl_error *err)
+{
+    struct fact *p = realloc(c->facts, (c->n_facts + 1) * sizeof(*p)), *f;
+
+    if (p == NULL)
+        return otl_fail(err, OTL_ENOMEM, "backup: no memory");
+    c->facts = p;
+    f = &p[c->n_facts++];
+    *f = (struct fact){.sql = strdup(sql), .what = strdup(what)};
+    if (f->sql == NULL || f->what == NULL)
+        return otl_fail(err, OTL_ENOMEM, "backup: no memory");
+    return db_query_int(&c->from, sql, &f->value, err);
+}
+
+static enum otl_err note_rows(struct copy *c, struct otl_error *err)
 {
     static const char SQL_TABLES[] = "SELECT name FROM sqlite_schema WHERE type = 'table'"
                                      " AND rootpage > 0 ORDER BY name";
@@ -189,7 +226,7 @@ static enum otl_err compare_rows(struct copy *c, struct otl_error *err)
         if (sql == NULL || what == NULL)
             rc = otl_fail(err, OTL_ENOMEM, "backup: no memory");
         else
-            rc = compare_number(c, sql, what, err);
+            rc = note_fact(c, sql, what, err);
         sqlite3_free(sql);
         sqlite3_free(what);
     }
@@ -199,21 +236,44 @@ static enum otl_err compare_rows(struct copy *c, struct otl_error *err)
     return rc;
 }
 
-/* c->to is the immutable connection here, c->from still in the transaction that was copied. */
+/* c->from is still in the transaction that was copied. */
+static enum otl_err note_facts(struct copy *c, struct otl_error *err)
+{
+    enum otl_err rc = note_fact(c, "PRAGMA user_version", "the schema version", err);
+
+    if (rc == OTL_OK)
+        rc = note_fact(c, "PRAGMA application_id", "the application id", err);
+    if (rc == OTL_OK)
+        rc = note_fact(c, "SELECT count(*) FROM sqlite_schema",
+                       "the number of tables, views and indexes", err);
+    return rc == OTL_OK ? note_rows(c, err) : rc;
+}
+
+/* c->to is the immutable connection here. */
 static enum otl_err verify(struct copy *c, struct otl_error *err)
 {
     enum otl_err rc = check_integrity(&c->to, err);
 
-    if (rc == OTL_OK)
-        rc = compare_number(c, "PRAGMA user_version", "the schema version", err);
-    if (rc == OTL_OK)
-        rc = compare_number(c, "PRAGMA application_id", "the application id", err);
-    if (rc == OTL_OK)
-        rc = compare_number(c, "SELECT count(*) FROM sqlite_schema",
-                            "the number of tables, views and indexes", err);
-    if (rc == OTL_OK)
-        rc = compare_rows(c, err);
+    for (size_t i = 0; i < c->n_facts && rc == OTL_OK; i++) {
+        const struct fact *f = &c->facts[i];
+        int64_t copied = 0;
+
+        rc = db_query_int(&c->to, f->sql, &copied, err);
+        if (rc == OTL_OK && copied != f->value)
+            rc = otl_fail(err, OTL_ECORRUPT,
+                          "the copy differs from %s in %s: %lld there, %lld in the copy", c->src,
+                          f->what, (long long)f->value, (long long)copied);
+    }
     return rc;
+}
+
+static void free_facts(struct copy *c)
+{
+    for (size_t i = 0; i < c->n_facts; i++) {
+        free(c->facts[i].sql);
+        free(c->facts[i].what);
+    }
+    free(c->facts);
 }
 
 static enum otl_err sync_path(const char *path, int flags, struct otl_error *err)
@@ -283,14 +343,21 @@ enum otl_err backup_database(const char *src, const char *dest,
         rc = db_query_int(&c.from, "SELECT count(*) FROM sqlite_schema", &objects, err);
     if (rc == OTL_OK)
         rc = copy_pages(&c, progress, arg, err);
+    if (rc == OTL_OK)
+        rc = note_facts(&c, err);
+    /* Ends the read transaction: until here the log of a daemon cannot be cut, and what follows
+     * takes longer than the copy. */
+    db_close(&c.from);
     db_close(&c.to);
     c.to = (struct db){0};
+    if (rc == OTL_OK)
+        write_back(&c);
     if (rc == OTL_OK)
         rc = open_immutable(&c.to, c.partial, err);
     if (rc == OTL_OK)
         rc = verify(&c, err);
     db_close(&c.to);
-    db_close(&c.from); /* ends the read transaction */
+    free_facts(&c);
     if (rc == OTL_OK)
         rc = publish(&c, err);
     if (c.created)

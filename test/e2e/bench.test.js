@@ -204,3 +204,41 @@ test('wrong arguments are told', TIMEOUT, async () => {
         assert.notEqual(r.stderr, '');
     }
 });
+
+test('maintain compares sealing with none, and runs everything at once', TIMEOUT, async () => {
+    const r = await benchOk(['maintain', '--step', '200ms', '--rounds', '1', '--rate', '20000'], 'sealing');
+    const ratio = r.rows[1].points_per_second / r.rows[0].points_per_second;
+
+    assert.deepEqual(r.rows.map((row) => row.head), ['no sealing', 'sealing']);
+    assert.ok(Math.abs(r.rows[1].ratio - ratio) < 0.001);
+    assert.match(r.notes[0], new RegExp(ratio >= 0.9 ? ': met\\.$' : ': not met\\.$'));
+    const beside = JSON.parse(fs.readFileSync(path.join(r.out, 'maintenance.json'), 'utf8'));
+    const last = beside.rows[2];
+
+    assert.equal(beside.rows.length, 3);
+    for (const row of beside.rows)
+        assert.ok(row.p50_ms <= row.p99_ms && row.p99_ms <= row.max_ms, JSON.stringify(row));
+    assert.ok(last.backups >= 1 && last.queries >= 1, JSON.stringify(last));
+    assert.ok(beside.notes.some((n) => n.startsWith('Goal: Latency with all maintenance, p99 in ms under 50')));
+    assert.equal((await bench(['maintain', '--url', 'http://127.0.0.1:1'])).code, 64);
+});
+
+test('soak shows thirds, backs up, asks, and says what rises', TIMEOUT, async () => {
+    const r = await benchOk(['soak', '--duration', '6s', '--rate', '20000'], 'soak');
+    const rising = r.notes.filter((n) => n.startsWith('Not flat: ')).length;
+    const did = r.notes.find((n) => n.startsWith('Beside it'));
+
+    assert.deepEqual(r.rows.map((row) => row.third), ['first', 'middle', 'last']);
+    for (const row of r.rows)
+        assert.ok(row.resident_mib > 1 && row.unmapped_mib > 1 && row.head_rows > 0 && row.file_mib > 0 &&
+            row.descriptors > 10, JSON.stringify(row));
+    /* The verdict by its rule: what is a tenth above, and more than a little. */
+    const slack = { resident_mib: 8, unmapped_mib: 8, wal_mib: 4, head_rows: 20000, file_mib: 8, descriptors: 4 };
+    const [, middle, last] = r.rows;
+
+    assert.equal(Object.keys(slack).filter((k) => last[k] > 1.1 * middle[k] && last[k] > middle[k] + slack[k]).length,
+        rising);
+    assert.match(r.notes.join('\n'), new RegExp(`how many rise under 1; measured ${rising}: ${rising ? 'not ' : ''}met`));
+    assert.match(did, /^Beside it [1-9]\d* queries, .* 0 failed; [1-9]\d* backups, 0 failed;/);
+    assert.ok(fs.existsSync(path.join(r.out, 'soak.svg')));
+});
