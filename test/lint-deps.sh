@@ -16,7 +16,7 @@ BEGIN {
     for (i = 1; i <= n; i++) header[h[i]] = 1
     n = split("backup check db export maintain matcher read reader regex series_points sql state store usage writer", h, " ")
     for (i = 1; i <= n; i++) header[h[i]] = 2
-    n = split("admin auth http ingest query sql_api", h, " ")
+    n = split("admin auth http ingest prom_api query sql_api", h, " ")
     for (i = 1; i <= n; i++) header[h[i]] = 3
     n = split("cli config", h, " ")
     for (i = 1; i <= n; i++) header[h[i]] = 4
@@ -68,8 +68,8 @@ FNR == 1 {
         fault("includes " file "; only src/http may")
     if ((file ~ /\.pb-c\.h$/ || file ~ /^protobuf-c\//) && area != "otlp")
         fault("includes " file "; only src/otlp may")
-    if (file == "zlib.h" && area != "otlp" && area != "store")
-        fault("includes zlib.h; only src/otlp and src/store may")
+    if (file == "zlib.h" && area != "otlp" && area != "store" && area != "http")
+        fault("includes zlib.h; only src/otlp, src/store and src/http may")
     if (file == "pcre2.h" && area != "store")
         fault("includes pcre2.h; only src/store may")
     if (file == "pthread.h" && mine == 1)

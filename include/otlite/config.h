@@ -88,6 +88,23 @@
       "Most bytes of an answer to POST /api/v1/sql, likewise")                                     \
     X(SIZE, query_max_memory, "query.max_memory", "256M", "1M", "1T",                              \
       "Memory that a query over HTTP may take; it ends beyond")                                    \
+    X(DURATION, query_lookback, "query.lookback", "5m", "1s", "7d",                                \
+      "PromQL: how old a series' latest sample may be for it to be there")                         \
+    X(INT, query_max_samples, "query.max_samples", "50000000", "1000", "1000000000000",            \
+      "PromQL: samples that a query may hold at once")                                             \
+    X(INT, query_max_series, "query.max_series", "1000000", "1", "1000000000",                     \
+      "PromQL: series that one selector may match")                                                \
+    X(ENUM, prometheus_names, "prometheus.names", "underscores-with-suffixes",                     \
+      "underscores-with-suffixes|underscores-without-suffixes|utf8-with-suffixes|untranslated", "", \
+      "PromQL: names of metrics and labels, as Prometheus' translation strategies have them")      \
+    X(LIST, prometheus_promote, "prometheus.promote_resource_attributes", "", "", "",              \
+      "PromQL: resource attributes that are labels of every series")                               \
+    X(BOOL, prometheus_promote_all, "prometheus.promote_all_resource_attributes", "false", "", "", \
+      "PromQL: all of them are")                                                                   \
+    X(BOOL, prometheus_scope_labels, "prometheus.scope_labels", "true", "", "",                    \
+      "PromQL: labels otel_scope_name and so on")                                                  \
+    X(BOOL, prometheus_classic, "prometheus.classic_from_exponential", "false", "", "",            \
+      "PromQL: exponential histograms answer as _bucket, _sum and _count, too")                    \
     X(SIZE, query_cache_size, "query.cache_size", "128M", "1M", "1T",                              \
       "Memory for sealed points that were read, of all queries together")                          \
     X(ENUM, sqlite_durability, "sqlite.durability", "normal", "normal|full", "",                   \

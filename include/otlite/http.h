@@ -24,7 +24,8 @@ struct cors_opts {
     int64_t max_age_s; /* 0: no header */
 };
 
-/* A path without trailing slash; requests with one trailing slash match too (H-3). */
+/* A path without trailing slash; requests with one trailing slash match too (H-3). One that ends in * takes
+ * every path that begins so. */
 struct http_route {
     const char *path;
     const char *allow; /* "POST", "GET, HEAD": what the 405 answer lists */
@@ -73,6 +74,9 @@ unsigned http_port(const struct http_server *s, unsigned i);
 
 /* First header of that name, NULL when absent. Valid until the reply. */
 const char *http_header(const struct http_exchange *x, const char *name);
+/* The path, and what stands behind its '?' (or nothing), still encoded. Valid until the reply. */
+const char *http_path(const struct http_exchange *x);
+const char *http_query(const struct http_exchange *x);
 /* How many header lines have that name. */
 unsigned http_header_count(const struct http_exchange *x, const char *name);
 /* The length that the request declares for its body; false when it is chunked or has none. */

@@ -1,8 +1,8 @@
 /* serve.c -- the daemon: settings into modules, start, signals, stop. Wiring only.
  *
- * Stop order (I6): no new connections, open exchanges finish, the readers end, maintenance ends after
- * the task under way, the writer drains and checkpoints, the loops end, state.db closes. Each step
- * needs the later ones still standing.
+ * Stop order (I6): no new connections, open exchanges finish, the readers end, maintenance ends
+ * after the task under way, the writer drains and checkpoints, the loops end, state.db closes. Each
+ * step needs the later ones still standing.
  */
 #include <errno.h>
 #include <signal.h>
@@ -23,11 +23,13 @@
 #include "otlite/ingest.h"
 #include "otlite/log.h"
 #include "otlite/maintain.h"
+#include "otlite/prom_api.h"
 #include "otlite/reader.h"
 #include "otlite/sql_api.h"
 #include "otlite/state.h"
 #include "otlite/stats.h"
 #include "otlite/writer.h"
+#include "query_opts.h"
 #include "units.h"
 
 /* How long open requests may take to finish after SIGTERM; the writer's queue is drained in any
@@ -49,6 +51,8 @@ struct daemon {
     struct auth auth;
     struct admin admin;
     struct sql_api sql;
+    struct query_engine *engine;
+    struct prom_api prom;
     struct http_route *routes;
     char **route_paths; /* what the routes' paths point to */
 };
@@ -191,10 +195,14 @@ static enum otl_err make_routes(struct daemon *d, struct otl_error *err)
         {"/metrics", "GET, HEAD", HTTP_GET | HTTP_HEAD, NULL, admin_metrics, &d->admin},
         {"/api/v1/sql", "POST", HTTP_POST, sql_api_admit, sql_api_handle, &d->sql},
     };
-    size_t n_own = sizeof(own) / sizeof(own[0]), n_ingest = list_length(c->http_paths);
+    size_t n_own = sizeof(own) / sizeof(own[0]), n_ingest = list_length(c->http_paths), n_prom = 0,
+           n;
 
-    d->routes = calloc(n_own + n_ingest + 1, sizeof(*d->routes));
-    d->route_paths = calloc(n_own + n_ingest + 1, sizeof(char *));
+    while (prom_api_paths[n_prom].path != NULL)
+        n_prom++;
+    n = n_own + n_ingest + n_prom;
+    d->routes = calloc(n + 1, sizeof(*d->routes));
+    d->route_paths = calloc(n + 1, sizeof(char *));
     if (d->routes == NULL || d->route_paths == NULL)
         return otl_fail(err, OTL_ENOMEM, "serve: no memory");
     for (size_t i = 0; i < n_own + n_ingest; i++) {
@@ -212,7 +220,32 @@ static enum otl_err make_routes(struct daemon *d, struct otl_error *err)
                                                     .arg = d->ingest};
         d->routes[i].path = path;
     }
+    for (size_t i = 0; i < n_prom; i++) {
+        const struct prom_api_path *api = &prom_api_paths[i];
+        char *path = join_path(c->http_prefix, api->path);
+
+        if (path == NULL)
+            return otl_fail(err, OTL_ENOMEM, "serve: no memory");
+        d->route_paths[n_own + n_ingest + i] = path;
+        d->routes[n_own + n_ingest + i] = (struct http_route){.path = path,
+                                                              .allow = api->allow,
+                                                              .methods = api->methods,
+                                                              .admit = prom_api_admit,
+                                                              .handle = prom_api_handle,
+                                                              .arg = &d->prom};
+    }
     return OTL_OK;
+}
+
+static enum otl_err start_queries(struct daemon *d, struct otl_error *err)
+{
+    struct query_opts o;
+    enum otl_err rc;
+
+    cli_query_opts(&d->config, &o);
+    rc = query_engine_new(&o, &d->engine, err);
+    d->prom = (struct prom_api){.auth = &d->auth, .readers = d->readers, .engine = d->engine};
+    return rc;
 }
 
 static enum otl_err start_http(struct daemon *d, struct otl_error *err)
@@ -258,7 +291,9 @@ static enum otl_err start_http(struct daemon *d, struct otl_error *err)
     d->ingest = ingest_new(&in);
     if (d->ingest == NULL)
         return otl_fail(err, OTL_ENOMEM, "serve: no memory");
-    rc = make_routes(d, err);
+    rc = start_queries(d, err);
+    if (rc == OTL_OK)
+        rc = make_routes(d, err);
     if (rc != OTL_OK)
         return rc;
     o.routes = d->routes;
@@ -399,6 +434,7 @@ static void daemon_stop(struct daemon *d)
     ingest_free(d->ingest);
     if (d->readers != NULL)
         reader_pool_free(d->readers);
+    query_engine_free(d->engine);
     if (d->writer != NULL)
         writer_free(d->writer);
     if (d->state != NULL)

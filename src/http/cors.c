@@ -80,6 +80,12 @@ void cors_answer(const struct cors_opts *o, struct http_exchange *x)
     http_add_header(x, "Access-Control-Expose-Headers", "Retry-After");
 }
 
+static bool method_allowed(const struct http_route *r, const char *method)
+{
+    return (strcmp(method, "POST") == 0 && (r->methods & HTTP_POST) != 0) ||
+           (strcmp(method, "GET") == 0 && (r->methods & HTTP_GET) != 0);
+}
+
 bool cors_preflight(const struct cors_opts *o, struct http_exchange *x)
 {
     const char *origin, *method, *asked;
@@ -95,7 +101,7 @@ bool cors_preflight(const struct cors_opts *o, struct http_exchange *x)
     http_add_header(x, "Vary",
                     "Origin, Access-Control-Request-Method, Access-Control-Request-Headers");
     asked = http_header(x, "Access-Control-Request-Headers");
-    if (!origin_allowed(o, origin) || strcmp(method, "POST") != 0 || !headers_allowed(o, asked))
+    if (!origin_allowed(o, origin) || !method_allowed(x->route, method) || !headers_allowed(o, asked))
         return true;
     allow(o, x, origin);
     http_add_header(x, "Access-Control-Allow-Methods", method);

@@ -155,6 +155,15 @@ static unsigned method_bit(const struct head *h)
     return 0; /* refused by the route (H-6) */
 }
 
+static bool route_takes(const struct http_route *r, const char *path)
+{
+    size_t n = strlen(r->path);
+
+    if (r->path[n - 1] == '*')
+        return strncmp(r->path, path, n - 1) == 0;
+    return strcmp(r->path, path) == 0;
+}
+
 static const struct http_route *find_route(const struct http_exchange *x)
 {
     const struct http_route *r = loop_of(x)->server->opts.routes;
@@ -163,9 +172,19 @@ static const struct http_route *find_route(const struct http_exchange *x)
 
     if (n > 1 && path[n - 1] == '/')
         path[n - 1] = '\0';
-    while (r->path != NULL && strcmp(r->path, path) != 0)
+    while (r->path != NULL && !route_takes(r, path))
         r++;
     return r->path != NULL ? r : NULL;
+}
+
+const char *http_path(const struct http_exchange *x)
+{
+    return x->head.text + x->head.path;
+}
+
+const char *http_query(const struct http_exchange *x)
+{
+    return x->head.text + x->head.query;
 }
 
 static void refuse_method(struct http_exchange *x)

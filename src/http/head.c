@@ -87,7 +87,7 @@ static char *skip_authority(char *target)
 /* METHOD SP TARGET SP HTTP/1.x, each blank exactly one; line ends with NUL. */
 static enum otl_err parse_request_line(struct head *h, char *line, const char **why)
 {
-    char *target = strchr(line, ' '), *version, *path;
+    char *target = strchr(line, ' '), *version, *path, *query;
     enum otl_err rc = OTL_OK;
     static const char not_a_line[] =
         "the request line is not METHOD PATH HTTP/1.1: this port speaks HTTP/1.1 and 1.0 only";
@@ -116,13 +116,20 @@ static enum otl_err parse_request_line(struct head *h, char *line, const char **
         fault(&rc, why, OTL_EBADREQUEST, "the path does not begin with /");
         return rc;
     }
-    path[strcspn(path, "?#")] = '\0';
+    query = path + strcspn(path, "?#");
+    if (*query == '?') {
+        *query++ = '\0';
+        query[strcspn(query, "#")] = '\0';
+    } else {
+        *query = '\0';
+    }
     if (path[0] == '\0') { /* an absolute target without a path: its authority is not needed */
         path = target;
         memcpy(path, "/", 2);
     }
     h->method = (uint32_t)(line - h->text);
     h->path = (uint32_t)(path - h->text);
+    h->query = (uint32_t)(query - h->text);
     h->has_line = true;
     return rc;
 }

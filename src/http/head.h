@@ -45,6 +45,7 @@ struct head {
     bool has_line;   /* method and path are set */
     uint32_t method; /* positions, NUL-terminated */
     uint32_t path;   /* without query; of an absolute target its path */
+    uint32_t query;  /* behind the '?'; the empty text when there is none */
     unsigned minor;  /* HTTP/1.minor */
     bool close;      /* the client, or its version, ends the connection after the answer */
     bool chunked;
