@@ -321,11 +321,18 @@ static void add_listen(struct buf *b, const struct daemon *d)
 }
 
 /* The pairs of the "serving" line and the texts that they point to. */
+enum {
+#define X(kind, field, key, def, min, max, help) SETTING_##field,
+    OTL_OPTIONS(X)
+#undef X
+        SETTINGS,
+    SETTINGS_ROOM = SETTINGS + 5 /* four that are no options, and the end */
+};
 struct settings {
-    struct log_kv kv[64];
+    struct log_kv kv[SETTINGS_ROOM];
     unsigned n;
-    char durations[64][UNITS_TEXT];
-    struct buf lists[64];
+    char durations[SETTINGS_ROOM][UNITS_TEXT];
+    struct buf lists[SETTINGS_ROOM];
 };
 
 #define ADD_STRING(s, key, v) (s)->kv[(s)->n] = LOG_S(key, v)
