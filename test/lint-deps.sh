@@ -12,7 +12,7 @@ BEGIN {
     layer["query"] = 3; layer["http"] = 3; layer["page"] = 3; layer["cli"] = 4; layer["extension"] = 4
     n = split("arena bytes clock err handoff log reason stats", h, " ")
     for (i = 1; i <= n; i++) header[h[i]] = 0
-    n = split("attrs batch convert decode known prom_names reply", h, " ")
+    n = split("attrs batch convert decode json_reader known prom_names reply", h, " ")
     for (i = 1; i <= n; i++) header[h[i]] = 1
     n = split("backup check db export maintain matcher read reader regex series_points sql state store usage writer", h, " ")
     for (i = 1; i <= n; i++) header[h[i]] = 2

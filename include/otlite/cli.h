@@ -9,8 +9,8 @@ struct cli_command {
     int (*run)(int argc, char **argv);
 };
 
-extern const struct cli_command cli_serve, cli_token, cli_backup, cli_sql, cli_stats, cli_export,
-    cli_import, cli_check, cli_compact, cli_check_config, cli_health, cli_version;
+extern const struct cli_command cli_serve, cli_token, cli_backup, cli_sql, cli_query, cli_stats,
+    cli_export, cli_import, cli_check, cli_compact, cli_check_config, cli_health, cli_version;
 
 /* NULL-terminated, in the order of --help. */
 extern const struct cli_command *const cli_commands[];

@@ -8,9 +8,9 @@
 #include "cli/units.h"
 
 const struct cli_command *const cli_commands[] = {
-    &cli_serve,  &cli_token,   &cli_sql,    &cli_stats,   &cli_export,
-    &cli_import, &cli_check,   &cli_backup, &cli_compact, &cli_check_config,
-    &cli_health, &cli_version, NULL,
+    &cli_serve,        &cli_token,  &cli_sql,     &cli_query,  &cli_stats,
+    &cli_export,       &cli_import, &cli_check,   &cli_backup, &cli_compact,
+    &cli_check_config, &cli_health, &cli_version, NULL,
 };
 
 static void help_print(FILE *out)

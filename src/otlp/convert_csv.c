@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "convert_internal.h"
-#include "json_reader.h"
+#include "otlite/json_reader.h"
 
 /* Columns by the names that export_csv gives them. */
 enum column {

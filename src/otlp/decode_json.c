@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #include "otlp/json_path.h"
-#include "otlp/json_reader.h"
+#include "otlite/json_reader.h"
 #include "otlp/message.h"
 
 struct decoder {

@@ -9,7 +9,7 @@
 
 #include "otlite/bytes.h"
 #include "otlite/err.h"
-#include "otlp/json_reader.h"
+#include "otlite/json_reader.h"
 
 /* One link for each message on the way down, innermost first. */
 struct json_place {

@@ -1,4 +1,4 @@
-#include "otlp/json_reader.h"
+#include "otlite/json_reader.h"
 
 #include <assert.h>
 #include <float.h>

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "otlp/json_reader.h"
+#include "otlite/json_reader.h"
 #include "random.h"
 #include "shared_case.h"
 

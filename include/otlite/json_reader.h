@@ -5,8 +5,8 @@
  * decides what they become and nothing is lost on the way; bytes in strings are not checked for
  * UTF-8; a lone surrogate escape becomes U+FFFD. Strings without escapes borrow the body, others
  * are unescaped into the arena. Iterative: nesting costs one bit a level, not stack. */
-#ifndef OTLITE_OTLP_JSON_READER_H
-#define OTLITE_OTLP_JSON_READER_H
+#ifndef OTLITE_JSON_READER_H
+#define OTLITE_JSON_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>
