@@ -111,6 +111,7 @@ e2e() {
         fail "test/e2e/install.sh could not fetch the npm packages"
         return
     fi
+    test/promql/install.sh || fail "test/promql/install.sh"
     # Two files at a time: most of them wait for a deadline now and then.
     jobs=
     node --help | grep -q -- --test-concurrency && jobs=--test-concurrency=2

@@ -12,7 +12,7 @@
 #include "otlite/reason.h"
 
 /* field, exported name (otlite_ is put in front), help */
-#define OTL_COUNTERS(X)                                                                            \
+#define OTL_COUNTERS(X)                                                                           \
     X(points_received, "points_received_total", "Data points in decoded requests")                \
     X(points_stored, "points_stored_total", "Data points committed as new rows")                  \
     X(points_merged, "points_merged_total", "Data points equal to a stored one (resends)")        \
@@ -21,7 +21,8 @@
     X(exemplars_stored, "exemplars_stored_total", "Exemplars committed")                          \
     X(bytes_received, "request_bytes_total", "Body bytes received, as sent")                      \
     X(bytes_decoded, "request_decoded_bytes_total", "Body bytes after decompression")             \
-    X(known_hits, "known_requests_total", "Protobuf requests decoded the short way, all series known") \
+    X(known_hits, "known_requests_total",                                                         \
+      "Protobuf requests decoded the short way, all series known")                                \
     X(known_misses, "unknown_requests_total", "Protobuf requests decoded in full")                \
     X(connections_accepted, "connections_accepted_total", "TCP connections accepted")             \
     X(connections_timed_out, "connections_timed_out_total",                                       \
@@ -42,26 +43,32 @@
       "Rows of the head that sealing left out, since a later one has their key")                  \
     X(merges, "merges_total", "Merges of parts")                                                  \
     X(points_merged_again, "points_rewritten_total", "Points that merges wrote once more")        \
-    X(points_expired, "points_expired_total", "Points, exemplars and rollup rows that retention dropped") \
-    X(series_forgotten, "series_forgotten_total", "Series deleted since no point of them was left") \
+    X(points_expired, "points_expired_total",                                                     \
+      "Points, exemplars and rollup rows that retention dropped")                                 \
+    X(series_forgotten, "series_forgotten_total",                                                 \
+      "Series deleted since no point of them was left")                                           \
     X(maintenance_failures, "maintenance_failures_total", "Rounds of maintenance that failed")    \
     X(tasks, "maintenance_tasks_total", "Transactions of maintenance on the writer")              \
     X(queries, "queries_total", "Queries over HTTP that began to run")                            \
-    X(queries_cancelled, "queries_cancelled_total", "Queries that ended since their client had gone") \
+    X(queries_cancelled, "queries_cancelled_total",                                               \
+      "Queries that ended since their client had gone")                                           \
     X(auth_failures, "auth_failures_total", "Requests refused with 401 or 403")
 
-#define OTL_GAUGES(X)                                                                              \
-    X(connections, "connections", "Open TCP connections")                                         \
-    X(reading_bytes, "reading_bytes", "Bytes of requests that are still arriving")                \
-    X(inflight_bytes, "inflight_bytes", "Bytes of requests being handled")                        \
-    X(queue_jobs, "queue_requests", "Requests waiting for the writer")                            \
-    X(queue_bytes, "queue_bytes", "Bytes of requests waiting for the writer")                     \
-    X(queries_running, "queries_running", "Queries over HTTP that run now")                       \
-    X(series, "series", "Series in the catalogue")                                                \
-    X(wal_bytes, "wal_bytes", "Size of telemetry.db-wal")                                         \
-    X(db_bytes, "database_bytes", "Size of telemetry.db")                                         \
-    X(state_bytes, "state_database_bytes", "Size of state.db")                                    \
-    X(task_longest_us, "maintenance_task_longest_microseconds",                                   \
+#define OTL_GAUGES(X)                                                              \
+    X(connections, "connections", "Open TCP connections")                          \
+    X(reading_bytes, "reading_bytes", "Bytes of requests that are still arriving") \
+    X(inflight_bytes, "inflight_bytes", "Bytes of requests being handled")         \
+    X(queue_jobs, "queue_requests", "Requests waiting for the writer")             \
+    X(queue_bytes, "queue_bytes", "Bytes of requests waiting for the writer")      \
+    X(queries_running, "queries_running", "Queries over HTTP that run now")        \
+    X(series, "series", "Series in the catalogue")                                 \
+    X(wal_bytes, "wal_bytes", "Size of telemetry.db-wal")                          \
+    X(db_bytes, "database_bytes", "Size of telemetry.db")                          \
+    X(state_bytes, "state_database_bytes", "Size of state.db")
+
+/* Microseconds; shown as seconds, Prometheus' base unit. */
+#define OTL_DURATIONS(X)                                   \
+    X(task_longest_us, "maintenance_task_longest_seconds", \
       "Longest transaction of maintenance on the writer since the start")
 
 enum {
@@ -78,6 +85,7 @@ struct stats {
 #undef X
 #define X(field, name, help) _Atomic int64_t field;
     OTL_GAUGES(X)
+    OTL_DURATIONS(X)
 #undef X
     _Atomic uint64_t requests[STATS_MAX_STATUS]; /* answered, by status */
     _Atomic uint64_t rejected[REJECT_COUNT_OF_REASONS];

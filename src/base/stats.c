@@ -39,6 +39,11 @@ void stats_render(struct buf *out)
     buf_printf(out, "otlite_%s %" PRId64 "\n", name, STATS_GET(field));
     OTL_GAUGES(X)
 #undef X
+#define X(field, name, help)        \
+    head(out, name, "gauge", help); \
+    buf_printf(out, "otlite_%s %.6f\n", name, (double)STATS_GET(field) / 1e6);
+    OTL_DURATIONS(X)
+#undef X
 
     head(out, "requests_total", "counter", "Requests answered, by status");
     for (int code = 100; code < STATS_MAX_STATUS; code++) {

@@ -5,6 +5,10 @@
 
 #include "eval_internal.h"
 
+/* Windows between two looks at the deadline and at whether the client is still there: a window may
+ * hold thousands of samples that are sorted. */
+enum { STEPS_A_CHECK = 16 };
+
 /* What is done with the samples of one series. */
 struct range_sink {
     enum otl_err (*take)(struct range_sink *s, struct labels labels, const struct samples *in,
@@ -271,6 +275,10 @@ static enum otl_err call_series(struct range_sink *sink, struct labels labels,
         struct sample made = {prom_stale(), NULL};
         struct range_window w = {.start = end - range, .end = end};
 
+        if (i % STEPS_A_CHECK == STEPS_A_CHECK - 1)
+            rc = read_check(v->read, err);
+        if (rc != OTL_OK)
+            break;
         if (c->same_everywhere && i > 0) {
             rc = copy_sample(v, &row, i, 0, err);
             continue;
