@@ -7,7 +7,7 @@
 
 #include "eval_internal.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 struct side {
     struct prom_value rows;
