@@ -141,6 +141,17 @@ static void lines(void **state)
              {"predict_linear(x{a=\"up\"}[1m], time())", "{a=\"up\"} 12"});
 }
 
+/* What does not change has no slope, whatever the rounding of its sums. */
+static void constants_are_flat(void **state)
+{
+    struct test_series *s = add_series("x");
+
+    (void)state;
+    for (int i = 1; i <= 50; i++)
+        add_point(s, i * 7001, 1e15 + 0.3, NULL);
+    CHECK_AT(360000, {"deriv(x[10m])", "{} 0"}, {"predict_linear(x[10m], 1e9) - x", "{} 0"});
+}
+
 static void smooths(void **state)
 {
     (void)state;
@@ -216,6 +227,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(quantiles_interpolate, setup, setup),
         cmocka_unit_test(quantiles_agree_with_sorting),
         cmocka_unit_test_setup_teardown(lines, setup, setup),
+        cmocka_unit_test_setup_teardown(constants_are_flat, setup, setup),
         cmocka_unit_test_setup_teardown(smooths, setup, setup),
         cmocka_unit_test_setup_teardown(histograms, setup, setup),
     };

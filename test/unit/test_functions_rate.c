@@ -145,7 +145,7 @@ static void rates_of_histograms_that_change(void **state)
     (void)state;
     /* The first one is reset at once, so its layout does not matter: zero 3 -> 4, 30 -> 40 over 20
      * s, the edge 10 s away. */
-    add_point(s, 10000, 0, histogram(4, 9, 99, 0, 4, 100, RESET_UNKNOWN));
+    add_point(s, 10000, 0, histogram(-1, 9, 99, 0, 4, 100, RESET_UNKNOWN));
     add_point(s, 20000, 0, histogram(0, 3, 30, 0, 0, 20, RESET_YES));
     add_point(s, 30000, 0, histogram(0, 4, 40, 0, 0, 30, RESET_NO));
     CHECK_AT(30000, {"increase(h[30s])", "{} {count:66, sum:45, [-0.5,0.5]:6, (1,2]:60}"},

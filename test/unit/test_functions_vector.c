@@ -61,7 +61,13 @@ static void dates(void **state)
              {"days_in_month(vector(4107542400))", "{} 31"}, /* 2100-03-01 00:00 */
              {"days_in_month(vector(4107542399))", "{} 28"}, {"day_of_week(vector(0))", "{} 4"},
              {"hour(vector(3599.9))", "{} 0"}, {"year(vector(1e300))", "{} 292277026596"},
-             {"hour(vector(NaN))", "{} 15"});
+             {"hour(vector(NaN))", "{} 15"},
+             /* The last days of leap years: of 400 years, and of four. */
+             {"day_of_year(vector(978220800))", "{} 366"}, {"year(vector(978220800))", "{} 2000"},
+             {"day_of_year(vector(1104451200))", "{} 366"}, {"year(vector(1104451200))", "{} 2004"},
+             {"day_of_month(vector(-11670998400))", "{} 29"}, /* 1600-02-29 */
+             {"month(vector(-2203977600))", "{} 2"}, /* 1900-02-28, the last of its month */
+             {"month(vector(-2203891200))", "{} 3"});
     CHECK_RANGE(0, 120000, 60000, {"minute()", "{} 0 1 2"});
 }
 
@@ -206,6 +212,15 @@ static void adds_info(void **state)
                 {"info(x{instance=\"1\"})",
                  "x{env=\"a\", instance=\"1\", job=\"j\", os=\"l\", v=\"mine\"} 1 2 _; "
                  "x{env=\"b\", instance=\"1\", job=\"j\", v=\"mine\"} _ _ 3"});
+    /* Of two series the one whose sample is newer, whichever comes first. */
+    load("x{job=\"j\",instance=\"3\"}", 60000, "_ 7");
+    load("target_info{job=\"j\",instance=\"3\",env=\"new\"}", 60000, "_ 1");
+    load("target_info{job=\"j\",instance=\"3\",env=\"old\"}", 60000, "1");
+    load("x{job=\"j\",instance=\"4\"}", 60000, "_ 8");
+    load("target_info{job=\"j\",instance=\"4\",env=\"old\"}", 60000, "1");
+    load("target_info{job=\"j\",instance=\"4\",env=\"new\"}", 60000, "_ 1");
+    CHECK_AT(90000, {"info(x{instance=~\"3|4\"})", "x{env=\"new\", instance=\"3\", job=\"j\"} 7; "
+                                                   "x{env=\"new\", instance=\"4\", job=\"j\"} 8"});
     /* Two that are equally new. */
     load("target_info{job=\"j\",instance=\"1\",env=\"c\"}", 60000, "1");
     CHECK_AT(0,
