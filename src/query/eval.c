@@ -241,9 +241,9 @@ static void drop_empty(struct eval *v, struct prom_value *out)
 
 /* ---- annotations ---- */
 
-static enum otl_err annotate(struct eval *v, struct annotations *a, const char *kind,
-                             const struct expr *e, struct otl_error *err, const char *fmt,
-                             va_list args)
+__attribute__((format(printf, 6, 0))) static enum otl_err
+annotate(struct eval *v, struct annotations *a, const char *kind, const struct expr *e,
+         struct otl_error *err, const char *fmt, va_list args)
 {
     char text[600], what[500];
     unsigned line = 1, column = 1;

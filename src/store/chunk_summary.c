@@ -112,7 +112,7 @@ static inline bool summarize_alike(const struct series_points *p, size_t first, 
 {
     const int64_t *v = p->fields[NUMBER_VALUE].v, *time = p->time, *start = p->start_time;
     struct number before = {.time = time[first], .is_int = ints, .i = v[first]}, now = before;
-    double sum = 0, increase = 0, min = INFINITY, max = -INFINITY;
+    double sum = 0, increase = 0, min = (double)INFINITY, max = -(double)INFINITY;
 
     for (size_t i = first; i < first + n; i++) {
         now.time = time[i];
