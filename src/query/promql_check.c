@@ -66,6 +66,16 @@ static bool check_call(struct parser *p, struct expr *e)
             !expect_type(p, e->u.call.args[i], want, "call to function", name))
             return false;
     }
+    /* What info takes are matchers of labels: what they select is decided by its first argument. */
+    if (n == 2 && strcmp(f->name, "info") == 0) {
+        const struct expr *labels = e->u.call.args[1];
+
+        if (labels->kind != EXPR_SELECTOR || labels->u.selector.name.n > 0) {
+            (void)promql_fail(p, labels->begin,
+                              "expected label selectors only, got vector selector instead");
+            return false;
+        }
+    }
     e->type = f->returns;
     return true;
 }

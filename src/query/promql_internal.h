@@ -12,6 +12,7 @@ struct parser {
     struct token token; /* the next one */
     uint32_t last_end;  /* of the one before it */
     unsigned nesting;
+    bool labels_only; /* info's second argument: a selector of labels, which may fit everything */
     struct otl_error *err; /* the first one; its code is OTL_OK until then */
 };
 

@@ -323,7 +323,7 @@ static struct expr *parse_selector(struct parser *p)
     }
     if (p->token.kind == TOKEN_LEFT_BRACE && !parse_matchers(p, &l))
         return NULL;
-    if (p->err->code != OTL_OK || !check_matchers(p, &l, begin))
+    if (p->err->code != OTL_OK || (!p->labels_only && !check_matchers(p, &l, begin)))
         return NULL;
     e = promql_node(p, EXPR_SELECTOR, begin, p->last_end);
     if (e == NULL)
@@ -524,9 +524,11 @@ static bool parse_labels(struct parser *p, const struct bytes **out, size_t *out
     return expect(p, TOKEN_RIGHT_PAREN, where);
 }
 
-/* `(a, b)` of expressions. */
-static bool parse_args(struct parser *p, const char *where, struct expr ***out, size_t *out_n)
+/* `(a, b)` of expressions; f NULL: of an aggregation. */
+static bool parse_args(struct parser *p, const char *where, const struct function *f,
+                       struct expr ***out, size_t *out_n)
 {
+    const bool is_info = f != NULL && strcmp(f->name, "info") == 0, outer = p->labels_only;
     struct expr **args = NULL;
     size_t n = 0;
 
@@ -536,7 +538,9 @@ static bool parse_args(struct parser *p, const char *where, struct expr ***out, 
         args = grow(p, args, n, sizeof(*args));
         if (args == NULL)
             return false;
+        p->labels_only = is_info && n > 0;
         args[n] = parse_expr(p, 0);
+        p->labels_only = outer;
         if (args[n++] == NULL)
             return false;
         if (p->token.kind != TOKEN_COMMA)
@@ -580,7 +584,7 @@ static struct expr *parse_aggregate(struct parser *p, const struct token *name)
     e->u.aggregate.op = (enum aggregate_op)(AGG_SUM + (name->kind - TOKEN_SUM));
     if (at_grouping(p) && !parse_grouping(p, e))
         return NULL;
-    if (!parse_args(p, "aggregation", &args, &n))
+    if (!parse_args(p, "aggregation", NULL, &args, &n))
         return NULL;
     if (at_grouping(p)) {
         if (e->u.aggregate.has_clause)
@@ -615,7 +619,7 @@ static struct expr *parse_call(struct parser *p, const struct token *name)
     if (e == NULL)
         return NULL;
     e->u.call.function = f;
-    if (!parse_args(p, "function call", &e->u.call.args, &e->u.call.n_args))
+    if (!parse_args(p, "function call", f, &e->u.call.args, &e->u.call.n_args))
         return NULL;
     e->end = p->last_end;
     return promql_check(p, e) ? e : NULL;

@@ -12,10 +12,11 @@ static enum match_op op_of(enum label_op op)
     return ops[op];
 }
 
-enum otl_err promql_validate_matchers(const struct label_matcher *m, size_t n,
-                                      struct otl_error *err)
+/* need_one: at least one matcher does not fit the empty text. */
+static enum otl_err validate(const struct label_matcher *m, size_t n, bool need_one,
+                             struct otl_error *err)
 {
-    bool any = false;
+    bool any = !need_one;
 
     for (size_t i = 0; i < n; i++) {
         struct value_matcher vm;
@@ -37,26 +38,42 @@ enum otl_err promql_validate_matchers(const struct label_matcher *m, size_t n,
                      "parse error: vector selector must contain at least one non-empty matcher");
 }
 
-enum otl_err promql_validate(struct bytes text, const struct expr *e, struct otl_error *err)
+enum otl_err promql_validate_matchers(const struct label_matcher *m, size_t n,
+                                      struct otl_error *err)
+{
+    return validate(m, n, true, err);
+}
+
+static enum otl_err validate_selector(struct bytes text, const struct expr *e, bool need_one,
+                                      struct otl_error *err)
 {
     unsigned line = 1, column = 1;
+    enum otl_err rc = validate(e->u.selector.matchers, e->u.selector.n_matchers, need_one, err);
+
+    if (rc != OTL_EBADREQUEST)
+        return rc;
+    for (uint32_t i = 0; i < e->begin && i < text.n; i++) {
+        column = text.p[i] == '\n' ? 1 : column + 1;
+        line += text.p[i] == '\n';
+    }
+    return otl_wrap(err, "%u:%u", line, column);
+}
+
+enum otl_err promql_validate(struct bytes text, const struct expr *e, struct otl_error *err)
+{
+    bool is_info;
     enum otl_err rc = OTL_OK;
 
     switch (e->kind) {
     case EXPR_SELECTOR:
-        rc = promql_validate_matchers(e->u.selector.matchers, e->u.selector.n_matchers, err);
-        if (rc != OTL_EBADREQUEST)
-            return rc;
-        for (uint32_t i = 0; i < e->begin && i < text.n; i++) {
-            column = text.p[i] == '\n' ? 1 : column + 1;
-            line += text.p[i] == '\n';
-        }
-        return otl_wrap(err, "%u:%u", line, column);
+        return validate_selector(text, e, true, err);
     case EXPR_SUBQUERY:
         return promql_validate(text, e->u.subquery.of, err);
     case EXPR_CALL:
+        is_info = strcmp(e->u.call.function->name, "info") == 0;
         for (size_t i = 0; i < e->u.call.n_args && rc == OTL_OK; i++)
-            rc = promql_validate(text, e->u.call.args[i], err);
+            rc = is_info && i > 0 ? validate_selector(text, e->u.call.args[i], false, err)
+                                  : promql_validate(text, e->u.call.args[i], err);
         return rc;
     case EXPR_AGGREGATE:
         if (e->u.aggregate.param != NULL)

@@ -207,6 +207,15 @@ static void adds_info(void **state)
          "x{instance=\"2\", job=\"j\", rev=\"r\"} 4"},
         {"info(target_info)",
          "target_info{env=\"a\", instance=\"1\", job=\"j\", os=\"l\", v=\"theirs\"} 1"},
+        {"info(x, {env=~\".*\"})", "x{env=\"a\", instance=\"1\", job=\"j\", v=\"mine\"} 1; "
+                                   "x{instance=\"2\", job=\"j\"} 4"},
+        {"info(x, y)",
+         "error: 1:9: parse error: expected label selectors only, got vector selector "
+         "instead"},
+        {"info(x, sum({a=\"1\"}))", "error: 1:9: parse error: expected label selectors only, got "
+                                    "vector selector instead"},
+        {"info({}, {env=\"a\"})", "error: 1:6: parse error: vector selector must contain at least "
+                                  "one non-empty matcher"},
         {"info(sum(x))", "{} 5"}, {"info(nothing)", ""});
     CHECK_RANGE(0, 120000, 60000,
                 {"info(x{instance=\"1\"})",
