@@ -118,6 +118,12 @@ void child_stop(struct child *c)
     c->pid = 0;
 }
 
+void child_interrupt(const struct child *c)
+{
+    if (c->pid > 0)
+        (void)kill(c->pid, SIGINT);
+}
+
 int child_wait(struct child *c)
 {
     int status = 0;

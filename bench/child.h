@@ -21,6 +21,8 @@ enum otl_err child_start(const char *const *argv, const char *log, bool pipes, s
                          struct otl_error *err) OTL_MUSTCHECK;
 /* Closes the pipes, SIGTERM, waits; SIGKILL after 60 s. */
 void child_stop(struct child *c);
+/* SIGINT: a `load` ends its run early and reports. child_wait follows. */
+void child_interrupt(const struct child *c);
 /* Waits for its own end; its exit status, or -1. */
 int child_wait(struct child *c);
 /* Run to its end with the standard output into out. OTL_EIO with the status when that is not 0. */

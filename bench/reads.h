@@ -84,15 +84,19 @@ double reads_model_sum(const struct reads_model *m);
 struct reads_env {
     struct series_gen_opts gen;
     const char *dir;             /* scratch of the system's own, there already */
+    bool stored;                 /* the points are in it, by this system's hand */
     const char *peers;           /* where bench/peers/install.sh put the peers */
     const char *scripts;         /* bench/peers of the sources */
     const char *const *settings; /* further ones of otlite, NULL at the end */
 };
 
 struct reads_system {
-    const char *name;
-    uint64_t most_points; /* 0: any number */
-    /* Start on an empty env->dir. OTL_ENOTFOUND: not installed. */
+    const char *key, *name; /* for arguments and files; for people */
+    uint64_t most_points;   /* 0: any number */
+    /* It only reads what that one stored, which is halted meanwhile: env->dir is that one's, and
+     * add, finish and bytes are NULL. NULL: it stores its own. */
+    const struct reads_system *stored_by;
+    /* Start on env->dir, empty unless env->stored. OTL_ENOTFOUND: not installed. */
     enum otl_err (*start)(const struct reads_env *env, void **out_self, struct otl_error *err);
     /* The values of an interval; in order. */
     enum otl_err (*add)(void *self, const struct series_gen *g, struct otl_error *err);
@@ -103,26 +107,49 @@ struct reads_system {
     /* End the process, or close; and come back. Between, files are evicted. */
     enum otl_err (*halt)(void *self, struct otl_error *err);
     enum otl_err (*resume)(void *self, struct otl_error *err);
-    /* NULL: cannot. Time is from asking until the answer is there in full, reading its text
+    /* Time is from asking until the answer is there in full, reading its text
      * excluded. OTL_EMETHOD: this panel is nothing for it. */
     enum otl_err (*ask)(void *self, const struct panel *p, struct answer *out, int64_t *out_ns,
                         struct otl_error *err);
-    /* A URL for `otlite-bench load` with the arguments for it; NULL: none. */
+    /* A URL for `otlite-bench load` with the arguments for it; NULL: cannot. */
     const char *(*load_url)(void *self, bool *out_influx);
     /* Bytes of its files, after halt. */
     uint64_t (*bytes)(void *self);
     void (*stop)(void *self); /* takes NULL */
 };
 
-extern const struct reads_system reads_otlite, reads_duckdb, reads_victoria, reads_sqlite;
+extern const struct reads_system reads_otlite, reads_in_process, reads_duckdb, reads_victoria,
+    reads_sqlite;
 
 /* Adds up the files in a directory and below. */
 uint64_t directory_bytes(const char *dir);
 /* Have them written back and dropped from the page cache. */
 void directory_evict(const char *dir);
 
-/* `otlite-bench reads`; exit statuses of sysexits.h, 1 when answers differ.
- */
+/* ---- the whole ---- */
+
+enum { READS_SYSTEMS = 5 };
+extern const struct reads_system *const reads_systems[READS_SYSTEMS];
+
+enum { READS_MOST_RUNS = 99, READS_MOST_SETTINGS = 63 };
+
+struct reads_opts {
+    uint64_t points; /* a multiple of series */
+    uint32_t series;
+    unsigned runs, jitter_ms;
+    bool systems[READS_SYSTEMS];
+    bool ingest; /* ask while points come in, too */
+    bool ask;    /* false: only store */
+    const char *data, *out, *peers, *scripts;
+    const char *settings[READS_MOST_SETTINGS + 1]; /* ends with NULL */
+    unsigned n_settings;
+};
+
+/* Store, ask, compare, report. *out_wrong: answers that differ. command: what a person typed. */
+enum otl_err reads_run(const struct reads_opts *o, const char *command, unsigned *out_wrong,
+                       struct otl_error *err) OTL_MUSTCHECK;
+
+/* `otlite-bench reads`; exit statuses of sysexits.h, 1 when answers differ. */
 int reads_main(int argc, char **argv);
 
 #endif

@@ -152,7 +152,7 @@ static enum otl_err duck_start(const struct reads_env *env, void **out_self, str
     rc = access(module, R_OK) != 0 || access(d->script, R_OK) != 0
              ? otl_fail(err, OTL_ENOTFOUND, "not installed")
              : duck_resume(d, err);
-    if (rc == OTL_OK)
+    if (rc == OTL_OK && !env->stored)
         rc = make_tables(d, err);
     if (rc != OTL_OK) {
         duck_stop(d);
@@ -291,6 +291,7 @@ static uint64_t duck_bytes(void *self)
 }
 
 const struct reads_system reads_duckdb = {
+    .key = "duckdb",
     .name = "DuckDB",
     .start = duck_start,
     .add = duck_add,

@@ -291,14 +291,16 @@ static enum otl_err otlite_ask(void *self, const struct panel *p, struct answer 
 static enum otl_err otlite_count(void *self, uint64_t *out_points, double *out_sum,
                                  struct otl_error *err)
 {
+    static const struct panel all = {.what = PANEL_SUM, .metrics = ALL_METRICS};
     struct otlite *o = self;
     struct answer a = {0};
     int64_t ns;
     enum otl_err rc;
 
     buf_reset(&o->sql);
-    buf_add_str(&o->sql, "SELECT 0 AS g, 0, count, sum FROM windows('{__name__=~\".+\"}', 0, "
-                         "9000000000000000000, 9000000000000000000)");
+    buf_add_str(&o->sql, "SELECT 0 AS g, 0, count, sum FROM windows('");
+    write_selector(&o->sql, &all);
+    buf_add_str(&o->sql, "', 0, 9000000000000000000, 9000000000000000000)");
     rc = ask_sql(o, &a, &ns, err);
     if (rc == OTL_OK && a.n != 1)
         rc = otl_fail(err, OTL_EBADDATA, "otlite counts no points");
@@ -322,6 +324,7 @@ static uint64_t otlite_bytes(void *self)
 }
 
 const struct reads_system reads_otlite = {
+    .key = "otlite",
     .name = "otlite",
     .start = otlite_start,
     .add = otlite_add,

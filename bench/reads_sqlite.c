@@ -97,7 +97,7 @@ static enum otl_err rows_start(const struct reads_env *env, void **out_self, str
         failed = r->tags[s].failed;
     }
     rc = failed ? otl_fail(err, OTL_ENOMEM, "no memory for the tags") : rows_resume(r, err);
-    if (rc == OTL_OK)
+    if (rc == OTL_OK && !env->stored)
         rc =
             db_exec(&r->db,
                     "PRAGMA application_id=0x6f746cff;" /* or db_open takes it for someone else's */
@@ -284,6 +284,7 @@ static uint64_t rows_bytes(void *self)
 }
 
 const struct reads_system reads_sqlite = {
+    .key = "sqlite",
     .name = "SQLite rows",
     .most_points = 10000000,
     .start = rows_start,

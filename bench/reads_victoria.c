@@ -467,6 +467,7 @@ static uint64_t victoria_bytes(void *self)
 }
 
 const struct reads_system reads_victoria = {
+    .key = "victoria",
     .name = "VictoriaMetrics",
     .start = victoria_start,
     .add = victoria_add,

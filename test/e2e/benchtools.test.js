@@ -129,17 +129,49 @@ test('table refuses rows that do not fit, naming the line', TIMEOUT, async () =>
 test('reads stores the same points in each system and finds every answer right', TIMEOUT, async () => {
     const out = tempDir();
     const tmp = tempDir();
-    const r = await bench(['reads', '--points', '40k', '--series', '400', '--runs', '1', '--systems', 'otlite,sqlite', '--no-ingest',
-        '--out', out], { env: { TMPDIR: tmp } });
+    const r = await bench(['reads', '--points', '40k', '--series', '400', '--runs', '1', '--systems', 'otlite,in-process,sqlite',
+        '--no-ingest', '--out', out], { env: { TMPDIR: tmp } });
 
     assert.equal(r.code, 0, r.stdout + r.stderr);
     assert.deepEqual(fs.readdirSync(tmp), [], 'scratch directories are left');
     const { rows, notes } = JSON.parse(fs.readFileSync(path.join(out, 'reads-0m.json'), 'utf8'));
 
-    assert.equal(rows.length, 14);
+    assert.deepEqual([...new Set(rows.map((row) => row.system))].sort(), ['SQLite rows', 'otlite', 'otlite, in process']);
+    assert.equal(rows.length, 21);
     for (const row of rows)
         assert.ok(row.cold_ms > 0 && row.warm_ms > 0 && row.ingest_ms === null, JSON.stringify(row));
     assert.match(notes.join('\n'), /; 0 were wrong/);
+});
+
+test('reads asks again what --data keeps, and says which answers are wrong', TIMEOUT, async () => {
+    const data = path.join(tempDir(), 'kept');
+    const reads = (...more) => bench(['reads', '--points', '40k', '--series', '400', '--runs', '1', '--systems', 'otlite', '--data', data,
+        ...more]);
+
+    const stored = await reads('--store-only');
+
+    assert.equal(stored.code, 0, stored.stdout + stored.stderr);
+    const again = await reads();
+
+    assert.equal(again.code, 0, again.stdout + again.stderr);
+    assert.match(again.stdout, /sum of rates .* otlite +[0-9.]+ +[0-9.]+ +[0-9.]+/, 'asked while points come in, too');
+    assert.doesNotMatch(again.stderr, /40000 points/, 'stored a second time');
+
+    /* Take them for points of ten seconds earlier: as many and of the same sum, but in other windows. */
+    const points = path.join(data, 'points');
+    const text = fs.readFileSync(points, 'utf8');
+
+    fs.writeFileSync(points, text.replace(/^\d+/, (start) => String(BigInt(start) - 10000000000n)));
+    const wrong = await reads('--no-ingest');
+
+    assert.equal(wrong.code, 1, wrong.stdout + wrong.stderr);
+    assert.match(wrong.stderr, /otlite, sum-by-service, panel 0 is wrong: row 0 should be/);
+    assert.match(wrong.stdout, /[1-9][0-9]* were wrong/);
+
+    assert.equal((await bench(['reads', '--points', '80k', '--series', '400', '--data', data])).code, 70);
+    assert.equal((await bench(['reads', '--store-only'])).code, 64);
+    assert.equal((await bench(['reads', '--systems', 'otlite,oracle'])).code, 64);
+    assert.equal((await bench(['reads', '--points', '1000', '--series', '400'])).code, 64);
 });
 
 test('storage says where the bytes are, and finds every point it sent', TIMEOUT, async () => {
