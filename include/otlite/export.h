@@ -40,7 +40,7 @@ struct export_losses {
 };
 /* OpenMetrics text with times, names as Prometheus makes them; ends with "# EOF". Not lossless: see
  * src/store/export_openmetrics.c. */
-enum otl_err export_openmetrics(struct read *r, struct db *db, const struct export_opts *o, FILE *out,
+enum otl_err export_openmetrics(struct read *r, const struct export_opts *o, FILE *out,
                                 struct export_losses *losses, struct otl_error *err) OTL_MUSTCHECK;
 
 #endif

@@ -143,7 +143,7 @@ static enum otl_err write_format(struct cli_read *r, const struct request *q,
         return export_csv(r->read, &r->db, o, out, err);
     if (strcmp(q->format, "otlp-json") == 0)
         return export_otlp_json(r->read, &r->db, o, out, err);
-    rc = export_openmetrics(r->read, &r->db, o, out, &lost, err);
+    rc = export_openmetrics(r->read, o, out, &lost, err);
     if (rc == OTL_OK && (lost.series > 0 || lost.points > 0))
         fprintf(stderr,
                 "otlite export: left out what OpenMetrics cannot hold: %" PRIu64

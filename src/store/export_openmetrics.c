@@ -9,7 +9,6 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +16,6 @@
 #include "export_walk.h"
 #include "otlite/attrs.h"
 #include "otlite/prom_names.h"
-#include "rows.h"
 
 enum { WRITE_BYTES = 1 << 16, MAX_EXEMPLAR_CHARS = 128 };
 
@@ -32,12 +30,10 @@ struct label {
 
 struct writer {
     struct read *r;
-    struct db *db;
     const struct export_opts *o;
     FILE *out;
     struct export_losses *losses;
     struct buf text;
-    sqlite3_stmt *metric, *bounds;
     struct label *labels;
     size_t n_labels, cap_labels;
     struct buf rendered; /* `key="value",key="value"` of the series under way */
@@ -116,11 +112,9 @@ static void add_escaped(struct buf *b, struct bytes s)
 static enum otl_err add_family(struct writer *w, const struct family_series *s,
                                struct otl_error *err)
 {
-    struct buf unit = {0};
-    struct bytes help;
+    struct buf unit = {0}, help = {0};
     size_t n = strlen(s->family);
-    enum otl_err rc = OTL_OK;
-    int step;
+    enum otl_err rc;
 
     buf_printf(&w->text, "# TYPE %s %s\n", s->family, family_type(&s->info));
     prom_unit(&unit, s->info.unit);
@@ -129,20 +123,13 @@ static enum otl_err add_family(struct writer *w, const struct family_series *s,
         buf_printf(&w->text, "# UNIT %s %s\n", s->family, buf_cstr(&unit));
     w->text.failed = w->text.failed || unit.failed;
     buf_fini(&unit);
-    step = sqlite3_bind_int64(w->metric, 1, s->info.metric_id);
-    if (step == SQLITE_OK)
-        step = sqlite3_step(w->metric);
-    if (step == SQLITE_ROW) {
-        help = column_bytes(w->metric, 0);
-        if (help.n > 0) {
-            buf_printf(&w->text, "# HELP %s ", s->family);
-            add_escaped(&w->text, help);
-            buf_add_char(&w->text, '\n');
-        }
-    } else if (step != SQLITE_DONE) {
-        rc = db_fail(w->db, step, "read the catalogue", err);
+    rc = read_description(w->r, s->info.metric_id, &help, err);
+    if (rc == OTL_OK && help.n > 0) {
+        buf_printf(&w->text, "# HELP %s ", s->family);
+        add_escaped(&w->text, buf_bytes(&help));
+        buf_add_char(&w->text, '\n');
     }
-    (void)sqlite3_reset(w->metric);
+    buf_fini(&help);
     return rc;
 }
 
@@ -469,7 +456,6 @@ static void add_number_point(struct writer *w, const struct family_series *s, si
 static enum otl_err use_bounds(struct writer *w, int64_t id, struct otl_error *err)
 {
     enum otl_err rc = OTL_OK;
-    int step;
 
     if (id == w->bounds_id)
         return OTL_OK;
@@ -477,18 +463,10 @@ static enum otl_err use_bounds(struct writer *w, int64_t id, struct otl_error *e
     w->bound = NULL;
     w->n_bounds = 0;
     w->bounds_id = 0;
-    if (id == 0)
-        return OTL_OK;
-    step = sqlite3_bind_int64(w->bounds, 1, id);
-    if (step == SQLITE_OK)
-        step = sqlite3_step(w->bounds);
-    if (step == SQLITE_ROW && bounds_parse(column_bytes(w->bounds, 0), &w->bound, &w->n_bounds))
+    if (id != 0)
+        rc = read_bounds(w->r, id, &w->bound, &w->n_bounds, err);
+    if (rc == OTL_OK)
         w->bounds_id = id;
-    else if (step == SQLITE_ROW || step == SQLITE_DONE)
-        rc = otl_fail(err, OTL_ECORRUPT, "histogram_bounds %" PRId64 " is missing or damaged", id);
-    else
-        rc = db_fail(w->db, step, "read the bounds of a histogram", err);
-    (void)sqlite3_reset(w->bounds);
     return rc;
 }
 
@@ -689,8 +667,6 @@ static enum otl_err write_families(struct writer *w, struct family_series *s, si
 
 static void writer_fini(struct writer *w)
 {
-    (void)sqlite3_finalize(w->metric);
-    (void)sqlite3_finalize(w->bounds);
     for (size_t i = 0; i < w->cap_labels; i++) {
         buf_fini(&w->labels[i].name);
         buf_fini(&w->labels[i].value);
@@ -704,10 +680,10 @@ static void writer_fini(struct writer *w)
     series_points_fini(&w->exemplars);
 }
 
-enum otl_err export_openmetrics(struct read *r, struct db *db, const struct export_opts *o,
-                                FILE *out, struct export_losses *losses, struct otl_error *err)
+enum otl_err export_openmetrics(struct read *r, const struct export_opts *o, FILE *out,
+                                struct export_losses *losses, struct otl_error *err)
 {
-    struct writer w = {.r = r, .db = db, .o = o, .out = out, .losses = losses};
+    struct writer w = {.r = r, .o = o, .out = out, .losses = losses};
     struct family_series *s = NULL;
     struct series_info *infos;
     size_t n;
@@ -723,10 +699,6 @@ enum otl_err export_openmetrics(struct read *r, struct db *db, const struct expo
     }
     for (size_t i = 0; i < n && rc == OTL_OK; i++)
         s[i] = (struct family_series){infos[i], family_name(&infos[i])};
-    if (rc == OTL_OK)
-        rc = db_prepare(db, "SELECT description FROM metric WHERE id = ?1", &w.metric, err);
-    if (rc == OTL_OK)
-        rc = db_prepare(db, "SELECT bounds FROM histogram_bounds WHERE id = ?1", &w.bounds, err);
     if (rc == OTL_OK) {
         qsort(s, n, sizeof(*s), by_family);
         rc = write_families(&w, s, n, err);
