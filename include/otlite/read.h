@@ -165,7 +165,7 @@ enum otl_err read_bounds(struct read *r, int64_t bounds_id, double **out, size_t
 struct time_extent {
     int64_t first, last;
 };
-/* Of each series (ascending ids) in [from, to): out has room for n. What is damaged is left out. Reads the
+/* Of each series (ascending ids) in [from, to), of a kind of points: out has room for n. What is damaged is left out. Reads the
  * directories of blocks, and of points only those of chunks that lie across an end of the range. */
 enum otl_err read_extents(struct read *r, int kind, const int64_t *series, size_t n, int64_t from,
                           int64_t to, struct time_extent *out, struct otl_error *err) OTL_MUSTCHECK;

@@ -76,6 +76,7 @@ const char *variant_suffix(enum variant v);
 struct label_cache;
 struct label_cache *label_cache_new(size_t max_bytes); /* NULL: no memory */
 void label_cache_free(struct label_cache *c);
+size_t label_cache_bytes(struct label_cache *c);
 /* Labels by the id of a stored series, or the negative id of a resource (target_info's), with a
  * number that goes with them; in the arena. */
 enum otl_err label_cache_get(struct label_cache *c, int64_t id, struct arena *a, bool *found,

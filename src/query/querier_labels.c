@@ -331,6 +331,18 @@ void label_cache_free(struct label_cache *c)
     free(c);
 }
 
+size_t label_cache_bytes(struct label_cache *c)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < CACHE_SHARDS; i++) {
+        pthread_mutex_lock(&c->shards[i].mu);
+        n += c->shards[i].bytes;
+        pthread_mutex_unlock(&c->shards[i].mu);
+    }
+    return n;
+}
+
 static uint64_t id_hash(int64_t id)
 {
     return (uint64_t)id * UINT64_C(0x9e3779b97f4a7c15);

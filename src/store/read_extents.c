@@ -81,7 +81,7 @@ enum otl_err read_extents(struct read *r, int kind, const int64_t *series, size_
         out[i] = (struct time_extent){INT64_MAX, INT64_MIN};
     if (rc != OTL_OK || from >= to || n == 0)
         return rc;
-    if (kind < 0 || kind > (int)KIND_EXEMPLAR)
+    if (kind < 0 || kind > (int)KIND_SUMMARY)
         return otl_fail(err, OTL_EINTERNAL, "times of points: kind %d", kind);
     rc = part_find(r->session->parts, (enum series_kind)kind, 0, series, n, from, to, &refs, err);
     if (rc == OTL_OK)

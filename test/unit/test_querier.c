@@ -1,5 +1,6 @@
 /* The querier on numbers: names, labels, matchers, merging, staleness, running totals, target_info.
  * What is expected is worked out by hand from the rules (otlp.md, chapter 4). */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 #include <cmocka.h>
 
 #include "querier_fixture.h"
+#include "query/querier_internal.h"
 #include "random.h"
 
 #define MS INT64_C(1000000)
@@ -434,6 +436,154 @@ static void merging_agrees_with_a_map(void **state)
     }
 }
 
+/* ---- what queries share ---- */
+
+enum { THREADS = 4, SHARED_SERIES = 300 };
+
+struct sharing {
+    struct querier_shared *names;
+    unsigned seed;
+    int failed;
+};
+
+/* A connection of its own; the names and labels are everybody's. */
+static void *query_again_and_again(void *arg)
+{
+    struct sharing *s = arg;
+    struct store_opts o = fx_opts(q.dir);
+    struct otl_error err;
+    struct db db = {0};
+    struct read_shared *shared = NULL;
+    struct read_session *session = NULL;
+
+    if (store_open_reader(&db, &o, &err) != OTL_OK ||
+        read_shared_new(NULL, 1 << 20, &shared, &err) != OTL_OK ||
+        read_session_open(shared, &db, &session, &err) != OTL_OK)
+        s->failed = 1;
+    for (int i = 0; i < 40 && !s->failed; i++) {
+        const struct series_set *set;
+        struct querier *querier = NULL;
+        struct read *r = NULL;
+        struct arena arena;
+
+        arena_init(&arena, 64 << 20);
+        if (read_begin(session, NULL, true, &r, &err) != OTL_OK ||
+            querier_new(s->names, r, 0, &arena, &querier, &err) != OTL_OK ||
+            querier_select(querier, NULL, 0, T0, T0, false, &set, &err) != OTL_OK)
+            s->failed = 2;
+        else if (set->n != SHARED_SERIES)
+            s->failed = 3;
+        for (size_t k = 0; !s->failed && k < set->n; k++) {
+            struct bytes name = labels_get(set->labels[k], bytes_str(LABEL_NAME));
+            struct bytes n = labels_get(set->labels[k], bytes_str("n"));
+
+            /* Each metric is called g and then its series' attribute. */
+            if (n.n + 1 != name.n || memcmp(name.p + 1, n.p, n.n) != 0)
+                s->failed = 4;
+        }
+        querier_free(querier);
+        read_end(r);
+        arena_fini(&arena);
+    }
+    read_session_close(session);
+    read_shared_free(shared);
+    db_close(&db);
+    return NULL;
+}
+
+static void threads_share_names_and_labels(void **state)
+{
+    struct sharing s[THREADS] = {0};
+    pthread_t threads[THREADS];
+    struct querier_shared *names;
+    struct otl_error err;
+    (void)state;
+
+    for (int i = 0; i < SHARED_SERIES; i++) {
+        char n[8], name[16];
+
+        snprintf(n, sizeof(n), "%d", i);
+        snprintf(name, sizeof(name), "g%d", i);
+        fx_int(q.f, fx_metric(q.f, METRIC_GAUGE, name, ""), qf_attrs(q.f, "n", n, NULL), T0 * MS,
+               1);
+        qf_store(&q);
+    }
+    assert_int_equal(querier_shared_new(&q.opts, &names, &err), OTL_OK);
+    for (int i = 0; i < THREADS; i++) {
+        s[i].names = names;
+        assert_int_equal(pthread_create(&threads[i], NULL, query_again_and_again, &s[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(s[i].failed, 0);
+    }
+    querier_shared_free(names);
+}
+
+static void the_cache_of_labels_is_bounded_and_right(void **state)
+{
+    struct label_cache *c = label_cache_new(1 << 16);
+    struct arena a;
+    struct otl_error err;
+    unsigned hits = 0;
+    (void)state;
+
+    assert_non_null(c);
+    arena_init(&a, 64 << 20);
+    for (int64_t i = 0; i < 20000; i++) {
+        int64_t id = i % 2 == 0 ? (int64_t)random_below(3000) : (int64_t)random_below(30);
+        char value[24];
+        struct label l[2];
+        struct labels got;
+        uint32_t family;
+        bool found;
+
+        snprintf(value, sizeof(value), "%lld", (long long)id * id);
+        l[0] = (struct label){bytes_str("id"), bytes_str(value)};
+        l[1] = (struct label){bytes_str("z"), bytes_str("always")};
+        assert_int_equal(label_cache_get(c, id, &a, &found, &family, &got, &err), OTL_OK);
+        if (found) {
+            hits++;
+            assert_int_equal(family, id + 1);
+            assert_true(labels_equal(got, (struct labels){l, 2}));
+        } else {
+            label_cache_put(c, id, (uint32_t)id + 1, (struct labels){l, 2});
+        }
+    }
+    assert_true(label_cache_bytes(c) <= 1 << 16);
+    assert_true(hits > 5000 && hits < 19000);
+    label_cache_free(c);
+    arena_fini(&a);
+}
+
+static void a_budget_ends_a_query(void **state)
+{
+    const struct read_limits limits = {.max_bytes = 1000};
+    const struct series_set *set;
+    struct querier *querier;
+    struct qf_query query;
+    struct otl_error err;
+    struct read *r;
+    struct arena small;
+    (void)state;
+
+    add_example();
+    qf_begin(&q, &query);
+    arena_init(&small, 200);
+    assert_int_equal(querier_new(query.names, query.r, 0, &small, &querier, &err), OTL_OK);
+    assert_int_equal(querier_select(querier, NULL, 0, T0, T0, false, &set, &err), OTL_ETOOBIG);
+    assert_non_null(strstr(err.msg, "200 bytes"));
+    querier_free(querier);
+    read_end(query.r);
+    assert_int_equal(read_begin(query.session, &limits, true, &r, &err), OTL_OK);
+    assert_int_equal(querier_new(query.names, r, 0, &query.arena, &querier, &err), OTL_OK);
+    assert_int_equal(querier_select(querier, NULL, 0, T0, T0, false, &set, &err), OTL_ETOOBIG);
+    querier_free(querier);
+    query.r = r;
+    qf_end(&query);
+    arena_fini(&small);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +603,9 @@ int main(void)
         T(exact_leaves_out_what_has_no_point_in_the_range),
         T(a_project_sees_its_own_series),
         T(merging_agrees_with_a_map),
+        T(threads_share_names_and_labels),
+        T(the_cache_of_labels_is_bounded_and_right),
+        T(a_budget_ends_a_query),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

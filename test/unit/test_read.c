@@ -381,6 +381,30 @@ static unsigned series_with_points(const int64_t *series, size_t n, int64_t from
     return found;
 }
 
+static void assert_extents(struct read *r, enum series_kind kind, const int64_t *series, size_t n,
+                           int64_t from, int64_t to)
+{
+    struct time_extent got[SERIES];
+
+    ok(read_extents(r, (int)kind, series, n, from, to, got, &err));
+    for (size_t i = 0; i < n; i++) {
+        struct series_points all;
+        size_t low, high;
+
+        series_points_init(&all, kind);
+        expect(&arrived[series[i] - 1], &all);
+        low = series_points_lower_bound(&all, from);
+        high = to == INT64_MAX ? all.n : series_points_lower_bound(&all, to);
+        if (low >= high) {
+            assert_true(got[i].first > got[i].last);
+        } else {
+            assert_int_equal(got[i].first, all.time[low]);
+            assert_int_equal(got[i].last, all.time[high - 1]);
+        }
+        series_points_fini(&all);
+    }
+}
+
 static void points_and_scans(void **state)
 {
     for (int round = 0; round < ROUNDS * (KIND_EXEMPLAR + 1); round++) {
@@ -414,6 +438,8 @@ static void points_and_scans(void **state)
                 series_points_fini(&all);
                 series_points_fini(&got);
             }
+            if (kind != KIND_EXEMPLAR)
+                assert_extents(r, kind, series, m.n_series, from, to);
             m.series = random_below(2) == 0 ? NULL : series;
             if (m.series == NULL)
                 m.n_series = 0;
