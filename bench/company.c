@@ -131,7 +131,7 @@ static bool read_metrics(const struct target *t, struct sample *out)
             out->stored - metric(s, "points_sealed_total") - metric(s, "points_sealed_over_total");
         out->expired = metric(s, "points_expired_total");
         out->merges = metric(s, "merges_total");
-        out->longest_task_ms = metric(s, "maintenance_task_longest_microseconds") / 1000;
+        out->longest_task_ms = 1000 * metric(s, "maintenance_task_longest_seconds");
     }
     ok = ok && !text.failed;
     http_client_fini(&client);

@@ -219,6 +219,7 @@ test('maintain compares sealing with none, and runs everything at once', TIMEOUT
     for (const row of beside.rows)
         assert.ok(row.p50_ms <= row.p99_ms && row.p99_ms <= row.max_ms, JSON.stringify(row));
     assert.ok(last.backups >= 1 && last.queries >= 1, JSON.stringify(last));
+    assert.ok(beside.rows[1].longest_task_ms > 0, JSON.stringify(beside.rows[1]));
     assert.ok(beside.notes.some((n) => n.startsWith('Goal: Latency with all maintenance, p99 in ms under 50')));
     assert.equal((await bench(['maintain', '--url', 'http://127.0.0.1:1'])).code, 64);
 });
