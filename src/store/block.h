@@ -104,6 +104,25 @@ enum otl_err block_read_chunk(struct bytes block, const struct block_directory *
                               int64_t from, int64_t to, struct series_points *out,
                               struct otl_error *err) OTL_MUSTCHECK;
 
+/* What the chunks of one block have in common, for who reads all of them one after the other:
+ * columns whose values are all the same, by their stream, and the times decoded last.
+ * Zero-initialised is empty; of one block at a time, see chunk_memo_forget. */
+enum { CHUNK_MEMO_SLOTS = 256 };
+struct chunk_memo {
+    struct {
+        uint32_t at; /* 0: free */
+        int64_t v;
+    } constants[CHUNK_MEMO_SLOTS];
+    uint32_t time_at, time_n;
+    int64_t time[CHUNK_MAX_POINTS];
+};
+/* Before the first chunk of another block. */
+void chunk_memo_forget(struct chunk_memo *m);
+/* block_read_chunk of all points; what memo knows of the block is not verified and decoded again. */
+enum otl_err block_read_next(struct bytes block, const struct block_directory *d, uint32_t i,
+                             struct chunk_memo *memo, struct series_points *out,
+                             struct otl_error *err) OTL_MUSTCHECK;
+
 /* Decoded columns that chunks of one block share, mostly times, kept from one read to the next.
  * Zero-initialised is empty; belongs to one thread. For hot loops over numbers only: */
 struct chunk_reader {

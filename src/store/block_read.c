@@ -13,7 +13,8 @@ struct chunk_in {
     struct bytes block;
     const struct block_directory *d;
     uint32_t chunk;
-    size_t n; /* its points */
+    size_t n;                /* its points */
+    struct chunk_memo *memo; /* may be NULL */
     struct otl_error *err;
     int64_t scratch[CHUNK_MAX_POINTS];
 };
@@ -63,13 +64,82 @@ static enum otl_err take_stream(const struct chunk_in *c, uint32_t s, size_t n, 
     return OTL_OK;
 }
 
-static enum otl_err take_ints(const struct chunk_in *c, uint32_t s, int64_t *v, size_t n)
+/* ---- what chunks have in common ---- */
+
+static size_t memo_slot(uint32_t at)
+{
+    return at * UINT32_C(0x9e3779b1) >> 24;
+}
+
+_Static_assert(CHUNK_MEMO_SLOTS == 256, "memo_slot gives 8 bits");
+
+/* The value of all n > 0 integers of stream s, if it is known. */
+static bool memo_constant(const struct chunk_in *c, uint32_t s, size_t n, int64_t *v)
+{
+    uint32_t at = stream_of(c, s);
+    size_t slot = memo_slot(at);
+
+    if (c->memo == NULL || n == 0 || at == 0 || c->memo->constants[slot].at != at)
+        return false;
+    *v = c->memo->constants[slot].v;
+    return true;
+}
+
+/* The bytes of stream s were verified; true: they are the same value any number of times. */
+static bool take_constant(struct chunk_in *c, uint32_t s, struct bytes b, int64_t *v)
+{
+    uint32_t at = stream_of(c, s);
+
+    if (!column_ints_constant(b, v))
+        return false;
+    if (c->memo != NULL) {
+        c->memo->constants[memo_slot(at)].at = at;
+        c->memo->constants[memo_slot(at)].v = *v;
+    }
+    return true;
+}
+
+void chunk_memo_forget(struct chunk_memo *m)
+{
+    memset(m->constants, 0, sizeof(m->constants));
+    m->time_at = 0;
+}
+
+static enum otl_err take_ints(struct chunk_in *c, uint32_t s, int64_t *v, size_t n)
 {
     struct bytes b;
-    enum otl_err rc = take_stream(c, s, n, &b);
+    enum otl_err rc = OTL_OK;
+    int64_t k;
 
-    if (rc == OTL_OK && n > 0 && !column_decode_ints(b, v, n))
-        rc = damaged(c, s, "cannot be decoded");
+    if (!memo_constant(c, s, n, &k)) {
+        rc = take_stream(c, s, n, &b);
+        if (rc != OTL_OK || n == 0)
+            return rc;
+        if (!take_constant(c, s, b, &k))
+            return column_decode_ints(b, v, n) ? OTL_OK : damaged(c, s, "cannot be decoded");
+    }
+    for (size_t i = 0; i < n; i++)
+        v[i] = k;
+    return OTL_OK;
+}
+
+static enum otl_err take_times(struct chunk_in *c, int64_t *v)
+{
+    struct chunk_memo *m = c->memo;
+    uint32_t at = stream_of(c, STREAM_TIME);
+    enum otl_err rc;
+
+    /* The stream of a few points may have the bytes of one of more. */
+    if (m != NULL && m->time_at != 0 && m->time_at == at && m->time_n == c->n) {
+        memcpy(v, m->time, c->n * sizeof(*v));
+        return OTL_OK;
+    }
+    rc = take_ints(c, STREAM_TIME, v, c->n);
+    if (rc == OTL_OK && m != NULL && c->n > 1) {
+        memcpy(m->time, v, c->n * sizeof(*v));
+        m->time_at = at;
+        m->time_n = (uint32_t)c->n;
+    }
     return rc;
 }
 
@@ -95,17 +165,25 @@ static enum otl_err take_kinds(struct chunk_in *c, uint32_t s, bool ints, uint8_
                                size_t of_kind[VALUE_DOUBLE + 1])
 {
     struct bytes b;
-    enum otl_err rc = take_stream(c, s, c->n, &b);
+    enum otl_err rc;
     int64_t k;
+    bool constant = memo_constant(c, s, c->n, &k);
 
-    memset(of_kind, 0, (VALUE_DOUBLE + 1) * sizeof(*of_kind));
-    if (rc != OTL_OK)
-        return rc;
-    if (column_ints_constant(b, &k) && is_kind(k, ints)) { /* mostly */
+    for (int i = 0; i <= VALUE_DOUBLE; i++)
+        of_kind[i] = 0;
+    if (!constant) {
+        rc = take_stream(c, s, c->n, &b);
+        if (rc != OTL_OK)
+            return rc;
+        constant = take_constant(c, s, b, &k);
+    }
+    if (constant && is_kind(k, ints)) { /* mostly */
         memset(kind, (int)k, c->n);
         of_kind[k] = c->n;
         return OTL_OK;
     }
+    if (constant)
+        return damaged(c, s, "names a kind of value that there is not");
     if (!column_decode_ints(b, c->scratch, c->n))
         return damaged(c, s, "cannot be decoded");
     for (size_t i = 0; i < c->n; i++) {
@@ -337,49 +415,78 @@ static enum otl_err check_whole(struct bytes block, const struct block_directory
                     d->block_bytes);
 }
 
-enum otl_err block_read_chunk(struct bytes block, const struct block_directory *d, uint32_t i,
-                              int64_t from, int64_t to, struct series_points *out,
-                              struct otl_error *err)
+static enum otl_err read_chunk(struct chunk_in *c, int64_t from, int64_t to,
+                               struct series_points *out)
 {
-    const struct series_schema *schema = &series_schemas[d->kind];
-    struct chunk_in c;
+    enum series_kind kind = c->d->kind;
+    const struct series_schema *schema = &series_schemas[kind];
     uint32_t s = STREAM_FIELDS;
     size_t low, high;
-    enum otl_err rc = check_whole(block, d, err);
+    enum otl_err rc;
 
+    if (!series_points_reserve(out, c->n))
+        return no_memory(c);
+    rc = take_times(c, out->time + out->n);
     if (rc != OTL_OK)
         return rc;
-    c.block = block;
-    c.d = d;
-    c.chunk = i;
-    c.n = d->chunks[i].n;
-    c.err = err;
-    if (!series_points_reserve(out, c.n))
-        return no_memory(&c);
-    rc = take_ints(&c, STREAM_TIME, out->time + out->n, c.n);
-    if (rc != OTL_OK)
-        return rc;
-    low = first_not_before(out->time + out->n, c.n, from);
-    high = to == INT64_MAX ? c.n : first_not_before(out->time + out->n, c.n, to);
+    low = first_not_before(out->time + out->n, c->n, from);
+    high = to == INT64_MAX ? c->n : first_not_before(out->time + out->n, c->n, to);
     if (low >= high)
         return OTL_OK;
-    rc = take_ints(&c, STREAM_START_TIME, out->start_time + out->n, c.n);
+    rc = take_ints(c, STREAM_START_TIME, out->start_time + out->n, c->n);
     if (rc == OTL_OK)
-        rc = take_ints(&c, STREAM_FLAGS, out->flags + out->n, c.n);
+        rc = take_ints(c, STREAM_FLAGS, out->flags + out->n, c->n);
     for (int f = 0; f < schema->n_fields && rc == OTL_OK; f++) {
-        rc = take_field(&c, s, f, out);
+        rc = take_field(c, s, f, out);
         s += field_stream_count(schema->fields[f].type);
     }
     if (rc != OTL_OK) {
         forget_bytes(out);
         return rc;
     }
-    if (low > 0 || high < c.n)
+    if (low > 0 || high < c->n)
         keep(out, low, high);
-    if (d->kind == KIND_NUMBER_ROLLUP)
+    if (kind == KIND_NUMBER_ROLLUP)
         rollup_complete(out, out->n, high - low);
     out->n += high - low;
     return OTL_OK;
+}
+
+static void begin_chunk(struct chunk_in *c, struct bytes block, const struct block_directory *d,
+                        uint32_t i, struct chunk_memo *memo, struct otl_error *err)
+{
+    c->block = block;
+    c->d = d;
+    c->chunk = i;
+    c->n = d->chunks[i].n;
+    c->memo = memo;
+    c->err = err;
+}
+
+enum otl_err block_read_chunk(struct bytes block, const struct block_directory *d, uint32_t i,
+                              int64_t from, int64_t to, struct series_points *out,
+                              struct otl_error *err)
+{
+    struct chunk_in c;
+    enum otl_err rc = check_whole(block, d, err);
+
+    if (rc != OTL_OK)
+        return rc;
+    begin_chunk(&c, block, d, i, NULL, err);
+    return read_chunk(&c, from, to, out);
+}
+
+enum otl_err block_read_next(struct bytes block, const struct block_directory *d, uint32_t i,
+                             struct chunk_memo *memo, struct series_points *out,
+                             struct otl_error *err)
+{
+    struct chunk_in c;
+    enum otl_err rc = check_whole(block, d, err);
+
+    if (rc != OTL_OK)
+        return rc;
+    begin_chunk(&c, block, d, i, memo, err);
+    return read_chunk(&c, INT64_MIN, INT64_MAX, out);
 }
 
 /* ---- numbers, in a hot loop ---- */
@@ -459,11 +566,7 @@ enum otl_err chunk_reader_numbers(struct chunk_reader *r, struct bytes block,
 
     if (rc != OTL_OK)
         return rc;
-    c.block = block;
-    c.d = d;
-    c.chunk = i;
-    c.n = d->chunks[i].n;
-    c.err = err;
+    begin_chunk(&c, block, d, i, NULL, err);
     if (!reserve_columns(r))
         return no_memory(&c);
     if (r->block != block.p || r->n != c.n) {

@@ -21,6 +21,7 @@ struct cursor {
     const struct part_info *part;
     struct buf block;
     struct block_directory dir;
+    struct chunk_memo *memo;
     uint64_t next_block;
     uint32_t chunk; /* the next one, in dir */
     bool done;
@@ -94,6 +95,7 @@ static enum otl_err load_block(struct merge *g, struct cursor *c, struct otl_err
     block_directory_fini(&c->dir);
     memset(&c->dir, 0, sizeof(c->dir));
     c->chunk = 0;
+    chunk_memo_forget(c->memo);
     if (c->next_block == c->part->blocks) {
         c->done = true;
         return OTL_OK;
@@ -142,8 +144,8 @@ static enum otl_err read_chunk(struct merge *g, struct cursor *c, struct otl_err
     struct otl_error mine = {0};
     int64_t last = c->pending.n == 0 ? INT64_MIN : c->pending.time[c->pending.n - 1];
     size_t n = c->pending.n;
-    enum otl_err rc = block_read_chunk(buf_bytes(&c->block), &c->dir, c->chunk, INT64_MIN,
-                                       INT64_MAX, &c->pending, &mine);
+    enum otl_err rc =
+        block_read_next(buf_bytes(&c->block), &c->dir, c->chunk, c->memo, &c->pending, &mine);
 
     if (rc == OTL_ECORRUPT)
         return damaged(g, c, mine.msg, err);
@@ -551,8 +553,11 @@ static enum otl_err merge_init(struct merge *g, const struct part_info *parts, s
     }
     for (size_t i = 0; i < n; i++) {
         g->cursors[i].part = &parts[i];
+        g->cursors[i].memo = calloc(1, sizeof(*g->cursors[i].memo));
         series_points_init(&g->cursors[i].pending, parts[0].kind);
         series_points_init(&g->cursors[i].piece, parts[0].kind);
+        if (g->cursors[i].memo == NULL)
+            return no_memory(err);
     }
     rc = part_output_init(&g->output, &g->batch, parts[0].kind, parts[0].resolution, parts[0].day,
                           parts[n - 1].sequence, err);
@@ -568,6 +573,7 @@ static void merge_fini(struct merge *g)
 
         block_directory_fini(&c->dir);
         buf_fini(&c->block);
+        free(c->memo);
         series_points_fini(&c->pending);
         series_points_fini(&c->piece);
     }

@@ -104,9 +104,13 @@ void series_points_fini(struct series_points *p)
 
 void series_points_reset(struct series_points *p)
 {
+    const struct series_schema *schema = &series_schemas[p->kind];
+
     p->n = 0;
-    for (int i = 0; i < SERIES_MAX_FIELDS; i++)
-        buf_reset(&p->fields[i].bytes);
+    for (int i = 0; i < schema->n_fields; i++) {
+        if (schema->fields[i].type == FIELD_BYTES)
+            buf_reset(&p->fields[i].bytes);
+    }
 }
 
 /* ---- room ---- */
