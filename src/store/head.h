@@ -96,7 +96,7 @@ struct head_view {
     struct head_view_half {
         int half;
         int64_t epoch;
-        int64_t max_id;             /* rows 1 to max_id count */
+        int64_t after_id, max_id;   /* rows after_id + 1 to max_id count; after_id: 0 */
         struct mirror_half *mirror; /* NULL: read all from the table */
         uint32_t mirrored;          /* rows 1 to mirrored are in mirror, <= max_id */
     } halves[HEAD_HALVES];
@@ -144,9 +144,10 @@ enum otl_err head_closed_halves(struct db *db, struct head_half_state *out, int 
  * the store's own connection call store_seal (otlite/store.h) instead, which calls this. */
 enum otl_err head_mark_sealed(struct db *db, enum series_kind kind, int half, int64_t epoch,
                               struct otl_error *err) OTL_MUSTCHECK;
-/* Delete all rows of a sealed half, all at once, which is cheap: a transaction with nothing else in
- * it. Until then the half cannot be opened anew. OTL_EINTERNAL when the half is not sealed. */
-enum otl_err head_empty(struct db *db, enum series_kind kind, int half,
+/* Delete the rows of a sealed half with ids above keep: in a transaction with nothing else in it.
+ * All at once (keep 0) is by far the cheapest a row. Until it is empty the half cannot be opened
+ * anew. OTL_EINTERNAL when the half is not sealed. */
+enum otl_err head_empty(struct db *db, enum series_kind kind, int half, int64_t keep,
                         struct otl_error *err) OTL_MUSTCHECK;
 /* Sealed halves that still have rows, for head_empty: as head_closed_halves. */
 enum otl_err head_sealed_halves(struct db *db, struct head_half_state *out, int *n,

@@ -394,7 +394,8 @@ static bool follow_chains(struct run *run, const struct wanted *w)
         for (uint32_t i = mirror_half_newest(m, w->series[k]); i != 0;) {
             const struct mirror_row *row = mirror_half_row(m, i - 1);
 
-            if (i <= run->half->mirrored && is_in_range(w, row) && !note(run, row->series, i - 1))
+            if (i <= run->half->mirrored && i > run->half->after_id && is_in_range(w, row) &&
+                !note(run, row->series, i - 1))
                 return false;
             i = row->previous;
         }
@@ -417,10 +418,10 @@ static bool read_mirror(struct run *run, const struct wanted *w)
         (w->n <= FEW ||
          w->n <= atomic_load_explicit(&m->n_series, memory_order_relaxed) / CHAIN_SHARE))
         return follow_chains(run, w);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct mirror_row *row = mirror_half_row(m, i);
+    for (int64_t i = run->half->after_id; i < n; i++) {
+        const struct mirror_row *row = mirror_half_row(m, (uint32_t)i);
 
-        if (is_wanted(w, row) && !note(run, row->series, i))
+        if (is_wanted(w, row) && !note(run, row->series, (uint32_t)i))
             return false;
     }
     return sort_order(run);
@@ -453,7 +454,8 @@ static enum otl_err read_table(struct head_reader *r, const struct head_view *v,
 {
     struct sqlite3_stmt *st = r->tables[v->kind][run->half->half].tail;
     enum otl_err rc = OTL_OK;
-    int step = sqlite3_bind_int64(st, 1, run->half->mirrored);
+    int64_t after = run->half->after_id;
+    int step = sqlite3_bind_int64(st, 1, after > run->half->mirrored ? after : run->half->mirrored);
 
     if (step == SQLITE_OK)
         step = sqlite3_bind_int64(st, 2, run->half->max_id);

@@ -1,6 +1,7 @@
 /* head_table.c -- the tables of the head and the rows of table `head`. */
 #include "head_table.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -260,11 +261,12 @@ enum otl_err head_is_empty(struct db *db, enum series_kind kind, int half, bool 
     return rc;
 }
 
-enum otl_err head_empty(struct db *db, enum series_kind kind, int half, struct otl_error *err)
+enum otl_err head_empty(struct db *db, enum series_kind kind, int half, int64_t keep,
+                        struct otl_error *err)
 {
     struct head_state states[HEAD_KINDS][HEAD_HALVES];
     struct sqlite3_stmt *st;
-    char sql[64];
+    char sql[96];
     enum otl_err rc = db_prepare(db, HEAD_STATES_SQL, &st, err);
 
     if (rc != OTL_OK)
@@ -274,6 +276,11 @@ enum otl_err head_empty(struct db *db, enum series_kind kind, int half, struct o
     if (rc == OTL_OK && states[kind][half].state != HEAD_SEALED)
         rc = otl_fail(err, OTL_EINTERNAL, "%s is %s and not to be emptied",
                       head_table_name(kind, half), state_names[states[kind][half].state]);
-    (void)snprintf(sql, sizeof(sql), "DELETE FROM %s", head_table_name(kind, half));
+    /* Without a condition SQLite frees whole pages and looks at no row. */
+    if (keep > 0)
+        (void)snprintf(sql, sizeof(sql), "DELETE FROM %s WHERE id > %" PRId64,
+                       head_table_name(kind, half), keep);
+    else
+        (void)snprintf(sql, sizeof(sql), "DELETE FROM %s", head_table_name(kind, half));
     return rc == OTL_OK ? db_exec(db, sql, err) : rc;
 }

@@ -2,7 +2,11 @@
  *
  * The rows of a closed half do not change, so all of it is read in one snapshot, or in several. Up
  * to SEAL_DAYS days are written at once; points of further days wait for another walk over the
- * half, so that memory has a limit whatever times the senders think it is. */
+ * half, so that memory has a limit whatever times the senders think it is.
+ *
+ * For the same reason a half of very many rows, such as that of a file of the earlier schema, is
+ * sealed SEAL_ROWS at a time: parts of each, one after the other, so that a later one counts before
+ * an earlier one as its rows did. They are published together. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +17,7 @@
 
 enum {
     SEAL_DAYS = 32,
+    SEAL_ROWS = 1 << 21, /* of which 112 bytes each are held at most */
     /* The raw part and its rollups. */
     SEAL_OUTPUTS = 3
 };
@@ -31,8 +36,10 @@ struct seal {
     struct head_half_state half;
     enum series_kind rollup; /* SERIES_KINDS: none is made */
     struct part_batch batch;
-    struct seal_day **days; /* of this walk and of those before, by day */
-    size_t n_days, cap_days, open_days;
+    int64_t after_id, max_id; /* rows of the slice */
+    /* From slice_days on by day: those of the slice, of this walk and of those before. */
+    struct seal_day **days;
+    size_t slice_days, n_days, cap_days, open_days;
     bool deferred;                  /* points of other days are left for another walk */
     uint64_t points;                /* sealed so far */
     struct series_points run, rows; /* one day's points of a series, and their rollup */
@@ -40,10 +47,10 @@ struct seal {
 
 /* ---- days ---- */
 
-/* Place of the first day that is not before `day`. */
+/* Place of the slice's first day that is not before `day`. */
 static size_t day_place(const struct seal *s, int64_t day)
 {
-    size_t lo = 0, hi = s->n_days;
+    size_t lo = s->slice_days, hi = s->n_days;
 
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
@@ -191,7 +198,16 @@ static enum otl_err add_series(void *arg, int64_t series_id, const struct series
     return rc;
 }
 
-/* Read the half, all or what other walks left of it. */
+static void take_slice(const struct seal *s, struct head_view_half *h)
+{
+    h->after_id = s->after_id;
+    if (h->max_id > s->max_id)
+        h->max_id = s->max_id;
+    if (h->mirrored > h->max_id)
+        h->mirrored = (uint32_t)h->max_id;
+}
+
+/* Read the slice, all or what other walks left of it. */
 static enum otl_err walk(struct seal *s, struct otl_error *err)
 {
     struct head_view view, one;
@@ -207,6 +223,7 @@ static enum otl_err walk(struct seal *s, struct otl_error *err)
             if (view.halves[i].half == s->half.half && view.halves[i].epoch == s->half.epoch)
                 one.halves[one.n++] = view.halves[i];
         }
+        take_slice(s, &one.halves[0]);
         rc = one.n == 1
                  ? head_read(s->m->head, &one, NULL, 0, INT64_MIN, INT64_MAX, add_series, s, err)
                  : otl_fail(err, OTL_EINTERNAL, "seal: the closed half is gone");
@@ -290,11 +307,15 @@ static enum otl_err seal_half(struct maintainer *m, const struct head_half_state
         rc = series_facts_refresh(m, err);
     if (rc == OTL_OK)
         m->collect = true; /* what is left when this fails */
-    do {
-        s->deferred = false;
-        if (rc == OTL_OK)
+    while (rc == OTL_OK && s->after_id < half->rows) {
+        s->max_id = half->rows - s->after_id > SEAL_ROWS ? s->after_id + SEAL_ROWS : INT64_MAX;
+        do {
+            s->deferred = false;
             rc = walk(s, err);
-    } while (rc == OTL_OK && s->deferred);
+        } while (rc == OTL_OK && s->deferred);
+        s->after_id = s->max_id;
+        s->slice_days = s->n_days;
+    }
     if (rc == OTL_OK)
         rc = fault_point("seal.publish", err);
     if (rc == OTL_OK)
@@ -308,9 +329,21 @@ static enum otl_err seal_half(struct maintainer *m, const struct head_half_state
 
 /* ---- emptying ---- */
 
+/* All rows of a half go at once, which is by far the cheapest: whole pages are freed. But of a half
+ * that grew while sealing was behind, or has wide rows, that would take too long, so first its last
+ * rows go, some a task. */
+enum {
+    EMPTY_PAGES = 5000, /* freed at once: about ten milliseconds */
+    EMPTY_SLICE_PAGES = 2000,
+    EMPTY_SLICE_ROWS = 32768,
+    EMPTY_PROBE_ROWS = 256, /* that tell how wide the others are */
+    NUMBERS_OF_PAGE = 96    /* about */
+};
+
 struct emptying {
-    struct head_half_state half;
-    int64_t freed; /* pages */
+    struct head_half_state half; /* rows: what is left */
+    int64_t keep, freed;         /* rows, pages of this task */
+    int64_t slice_rows, slice_pages;
 };
 
 static enum otl_err empty(void *arg, struct store *store, struct db *db, struct otl_error *err)
@@ -321,11 +354,54 @@ static enum otl_err empty(void *arg, struct store *store, struct db *db, struct 
 
     (void)store;
     if (rc == OTL_OK)
-        rc = head_empty(db, e->half.kind, e->half.half, err);
+        rc = head_empty(db, e->half.kind, e->half.half, e->keep, err);
     if (rc == OTL_OK)
         rc = db_query_int(db, "PRAGMA freelist_count", &after, err);
-    e->freed = after - before;
+    e->freed = after > before ? after - before : 0;
     return rc == OTL_OK ? fault_point("seal.empty.commit", err) : rc;
+}
+
+/* How many rows to leave for the next tasks. */
+static int64_t rows_to_keep(const struct emptying *e)
+{
+    double pages_a_row;
+    int64_t slice;
+
+    if (e->slice_rows == 0)
+        return e->half.rows > EMPTY_PROBE_ROWS ? e->half.rows - EMPTY_PROBE_ROWS : 0;
+    pages_a_row = (double)(e->slice_pages + 1) / (double)e->slice_rows;
+    if ((double)e->half.rows * pages_a_row <= EMPTY_PAGES)
+        return 0;
+    slice = (int64_t)(EMPTY_SLICE_PAGES / pages_a_row) + 1;
+    if (slice > EMPTY_SLICE_ROWS)
+        slice = EMPTY_SLICE_ROWS;
+    return e->half.rows > slice ? e->half.rows - slice : 0;
+}
+
+static enum otl_err empty_half(struct maintainer *m, const struct head_half_state *half,
+                               struct otl_error *err)
+{
+    struct emptying e = {.half = *half};
+    int64_t freed = 0;
+    enum otl_err rc = OTL_OK;
+
+    if (half->kind == KIND_NUMBER) {
+        e.slice_rows = NUMBERS_OF_PAGE * 100;
+        e.slice_pages = 100;
+    }
+    while (rc == OTL_OK && e.half.rows > 0) {
+        e.keep = rows_to_keep(&e);
+        rc = fault_point("seal.empty", err);
+        if (rc == OTL_OK)
+            rc = maintain_task(m, empty, &e, err);
+        freed += e.freed;
+        e.slice_rows = e.half.rows - e.keep;
+        e.slice_pages = e.freed;
+        e.half.rows = e.keep;
+    }
+    if (rc == OTL_OK && freed > m->half_pages)
+        m->half_pages = freed;
+    return rc;
 }
 
 typedef enum otl_err halves_fn(struct db *db, struct head_half_state *out, int *n,
@@ -352,15 +428,8 @@ static enum otl_err empty_sealed(struct maintainer *m, struct otl_error *err)
     int n = 0;
     enum otl_err rc = list_halves(m, head_sealed_halves, halves, &n, err);
 
-    for (int i = 0; i < n && rc == OTL_OK; i++) {
-        struct emptying e = {.half = halves[i]};
-
-        rc = fault_point("seal.empty", err);
-        if (rc == OTL_OK)
-            rc = maintain_task(m, empty, &e, err);
-        if (rc == OTL_OK && e.freed > m->half_pages)
-            m->half_pages = e.freed;
-    }
+    for (int i = 0; i < n && rc == OTL_OK; i++)
+        rc = empty_half(m, &halves[i], err);
     return rc;
 }
 

@@ -173,7 +173,7 @@ static enum otl_err empty(void *arg, struct store *st, struct db *db, struct otl
     const struct head_half_state *h = arg;
 
     (void)st;
-    return head_empty(db, h->kind, h->half, e);
+    return head_empty(db, h->kind, h->half, 0, e);
 }
 
 static void model_seal(enum series_kind kind, int64_t epoch)

@@ -319,6 +319,85 @@ static void patterns_match(void **state)
     assert_false(pattern_matches("abc", "abcd"));
 }
 
+static int emptying_tasks;
+
+static enum otl_err count_emptying(const char *point, struct otl_error *e)
+{
+    (void)e;
+    emptying_tasks += strcmp(point, "seal.empty.commit") == 0;
+    return OTL_OK;
+}
+
+/* As a file of the earlier schema has them: all in one half. The first point of series 1 comes
+ * again as the very last row. */
+static void very_many_rows_are_sealed_and_emptied_bit_by_bit(void **state)
+{
+    enum { ROWS = 2200000, ALL = 4, LEAST_TASKS = 40 };
+    struct series_points is;
+    char sql[512];
+
+    (void)state;
+    for (int i = 0; i < ALL; i++)
+        add(i, DAY_START, i);
+    store();
+    mf_close(&f);
+    (void)snprintf(sql, sizeof(sql),
+                   "WITH RECURSIVE n(i) AS (VALUES(%d) UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
+                   " INSERT INTO number_head_0(id, series_id, time, start_time, flags, value)"
+                   " SELECT i, iif(i = %d, 1, 1 + (i - 1) %% %d),"
+                   " %lld + iif(i = %d, 0, (i - 1) / %d * 1000000), 0, 0, i FROM n",
+                   ALL + 1, ROWS, ROWS, ALL, (long long)DAY_START, ROWS, ALL);
+    fx_exec(dir, sql);
+    emptying_tasks = 0;
+    fault_hook = count_emptying;
+    mf_open(&f);
+    mf_seal(&f);
+    assert_int_equal(q("SELECT count(*) FROM number_head_0"), 0);
+    assert_true(emptying_tasks >= LEAST_TASKS);
+    assert_int_equal(q("SELECT count(*) FROM part WHERE live = 1 AND resolution = 0"), 2);
+    assert_int_equal(q("SELECT sum(points) FROM part WHERE live = 1 AND resolution = 0"), ROWS);
+    mf_work(&f);
+    series_points_init(&is, KIND_NUMBER);
+    for (int i = 0; i < ALL; i++) {
+        series_points_reset(&is);
+        mf_read_parts(&f, KIND_NUMBER, 0, i + 1, &is);
+        assert_int_equal(is.n, ROWS / ALL - (i == ALL - 1)); /* whose last row is of series 1 */
+        for (size_t k = 0; k < is.n; k++) {
+            assert_int_equal(is.time[k], DAY_START + (int64_t)k * 1000000);
+            assert_int_equal(is.fields[NUMBER_VALUE].v[k], i == 0 && k == 0 ? ROWS
+                                                           : k == 0         ? i
+                                                                    : (int64_t)k * ALL + i + 1);
+        }
+    }
+    series_points_fini(&is);
+}
+
+/* Of a kind whose rows are wide a number of rows says little. */
+static void wide_rows_are_emptied_by_their_pages(void **state)
+{
+    enum { ROWS = 1200, COUNTS = 16000, LEAST_TASKS = 4 };
+    int64_t *counts = calloc(COUNTS, sizeof(*counts));
+
+    (void)state;
+    assert_non_null(counts);
+    for (int i = 0; i < COUNTS; i++)
+        counts[i] = 10 + i % 10;
+    for (int i = 0; i < ROWS; i++) {
+        struct exponential_histogram_point *p =
+            fx_exponential(x, fx_metric(x, METRIC_EXPONENTIAL_HISTOGRAM, "e", "1"),
+                           fx_attrs(x, NULL, NULL), DAY_START + i, 1);
+
+        p->positive = (struct exponential_buckets){true, 0, COUNTS, counts};
+        store();
+    }
+    free(counts);
+    emptying_tasks = 0;
+    fault_hook = count_emptying;
+    mf_seal(&f);
+    assert_int_equal(q("SELECT count(*) FROM exponential_histogram_head_0"), 0);
+    assert_true(emptying_tasks >= LEAST_TASKS);
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -333,6 +412,8 @@ int main(void)
         CASE(without_rollups_there_are_none),
         CASE(what_fails_is_tried_again_from_the_head),
         CASE(a_start_finds_what_was_sealed_and_what_was_not),
+        CASE(very_many_rows_are_sealed_and_emptied_bit_by_bit),
+        CASE(wide_rows_are_emptied_by_their_pages),
         cmocka_unit_test(patterns_match),
     };
 
