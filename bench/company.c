@@ -215,7 +215,7 @@ static void *ask(void *arg)
         f->queries++;
         if (http_post(&client, &c->o.target->url, &wire, buf_cstr(&head), buf_bytes(&sql), &err) ==
             OTL_OK) {
-            histogram_add(&f->query_ns, clock_mono_ns() - begin_ns);
+            latencies_add(&f->query_ns, clock_mono_ns() - begin_ns);
         } else {
             f->failed_queries++;
             note_failure(c, err.msg);

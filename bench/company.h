@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "histogram.h"
+#include "latencies.h"
 #include "otlite/err.h"
 #include "reference.h"
 
@@ -33,7 +33,7 @@ struct company_figures {
     unsigned n;
     uint64_t backups, failed_backups;
     uint64_t queries, failed_queries;
-    struct histogram query_ns;
+    struct latencies query_ns;
     char failure[256]; /* the first one, of any of them; "" */
 };
 

@@ -48,7 +48,7 @@ struct load {
     double own_cpu, daemon_cpu; /* at measure_ns */
     bool has_daemon_cpu;
     struct load_second second; /* the one that is going on; percentiles from second_latency */
-    struct histogram second_latency;
+    struct latencies second_latency;
     unsigned seconds; /* of the measured time that are over */
 };
 
@@ -169,15 +169,15 @@ static void count_answer(struct load *l, const struct lane *lane, int64_t now_ns
         l->second.refused += refused;
         /* Not by when it was due: under overload that may be long before the measured time. */
         if (refused)
-            histogram_add(&r->refused, now_ns - lane->sent_ns);
+            latencies_add(&r->refused, now_ns - lane->sent_ns);
         l->second.requests += whole;
         l->second.points += whole ? lane->points : 0U;
         l->second.failed += !whole && !refused;
     }
     if (refused || !measuring(l, lane->due_ns))
         return;
-    histogram_add(&r->latency, now_ns - lane->due_ns);
-    histogram_add(&l->second_latency, now_ns - lane->due_ns);
+    latencies_add(&r->latency, now_ns - lane->due_ns);
+    latencies_add(&l->second_latency, now_ns - lane->due_ns);
 }
 
 static void lane_answered(struct load *l, struct lane *lane, int64_t now_ns)
@@ -195,8 +195,8 @@ static void end_seconds(struct load *l, int64_t now_ns)
     while (now_ns >= l->measure_ns + (int64_t)(l->seconds + 1) * NS_PER_S) {
         struct load_second *s = &l->second;
 
-        s->p50_ns = histogram_quantile(&l->second_latency, 0.5);
-        s->p99_ns = histogram_quantile(&l->second_latency, 0.99);
+        s->p50_ns = latencies_quantile(&l->second_latency, 0.5);
+        s->p99_ns = latencies_quantile(&l->second_latency, 0.99);
         s->max_ns = l->second_latency.max;
         if (l->o->by_second != NULL && l->seconds < l->o->by_second_room)
             l->o->by_second[l->r->n_by_second++] = *s;
@@ -204,7 +204,7 @@ static void end_seconds(struct load *l, int64_t now_ns)
             l->o->on_second(l->o->on_second_arg, l->seconds, s);
         l->seconds++;
         memset(s, 0, sizeof(*s));
-        histogram_reset(&l->second_latency);
+        latencies_reset(&l->second_latency);
     }
 }
 

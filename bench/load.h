@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "histogram.h"
 #include "http_client.h"
+#include "latencies.h"
 #include "otlite/err.h"
 #include "template.h"
 
@@ -53,9 +53,9 @@ struct load_result {
     uint64_t lost;                    /* no answer: refused, reset, timed out */
     uint64_t unsent;                  /* open loop: due within the time but never sent */
     uint64_t all_points;              /* in requests accepted in full, warm-up and end included */
-    struct histogram latency; /* ns; of every request that was due in the time and answered, but for
+    struct latencies latency; /* ns; of every request that was due in the time and answered, but for
                                  the refused ones */
-    struct histogram refused; /* ns; of the answers 429 and 503, from when they were sent */
+    struct latencies refused; /* ns; of the answers 429 and 503, from when they were sent */
     unsigned n_by_second;     /* filled of o->by_second; whole seconds only */
     double own_cpu_seconds;
     bool has_daemon_cpu;

@@ -15,9 +15,9 @@ static double ms(int64_t ns)
     return (double)ns / 1e6;
 }
 
-static double quantile_ms(const struct histogram *h, double q)
+static double quantile_ms(const struct latencies *h, double q)
 {
-    return ms(histogram_quantile(h, q));
+    return ms(latencies_quantile(h, q));
 }
 
 static double per_second(uint64_t n, double seconds)
@@ -27,7 +27,7 @@ static double per_second(uint64_t n, double seconds)
 
 void load_report_text(const struct load_result *r)
 {
-    const struct histogram *h = &r->latency;
+    const struct latencies *h = &r->latency;
 
     printf("points/s             %12.0f\n", per_second(r->points, r->seconds));
     printf("requests/s           %12.0f\n", per_second(r->requests, r->seconds));
@@ -62,7 +62,7 @@ void load_report_text(const struct load_result *r)
 
 void load_report_json(const struct load_result *r)
 {
-    const struct histogram *h = &r->latency;
+    const struct latencies *h = &r->latency;
     const char *comma = "";
 
     printf("{\"points_per_second\":%.0f,\"requests_per_second\":%.1f",
@@ -116,7 +116,7 @@ enum otl_err load_report_open(const char *dir, const char *name, const char *com
                        err);
 }
 
-static void put_latency(struct result *out, const struct histogram *h)
+static void put_latency(struct result *out, const struct latencies *h)
 {
     static const double q[] = {0.5, 0.9, 0.99, 0.999, 1};
 
@@ -243,7 +243,7 @@ static void plot_over_time(struct result *out, struct over_time *o)
 }
 
 /* As far into the tail as the count of values carries. */
-static void put_distribution(struct result *out, const char *label, const struct histogram *h)
+static void put_distribution(struct result *out, const char *label, const struct latencies *h)
 {
     double x[MAX_STEPS], y[MAX_STEPS];
     unsigned n = 0;

@@ -86,9 +86,9 @@ static void report_peak(const struct maintain *v, unsigned round, bool sealing,
     result_text(r, sealing ? "sealing" : "no sealing");
     result_number(r, (double)l->points / l->seconds);
     result_number(r, ratio);
-    result_number(r, l->latency.count > 0 ? (double)histogram_quantile(&l->latency, 0.5) / 1e6
+    result_number(r, l->latency.count > 0 ? (double)latencies_quantile(&l->latency, 0.5) / 1e6
                                           : UNKNOWN);
-    result_number(r, l->latency.count > 0 ? (double)histogram_quantile(&l->latency, 0.99) / 1e6
+    result_number(r, l->latency.count > 0 ? (double)latencies_quantile(&l->latency, 0.99) / 1e6
                                           : UNKNOWN);
     result_number(r, l->has_daemon_cpu && l->daemon_cpu_seconds > 0
                          ? (double)l->points / l->daemon_cpu_seconds
@@ -189,9 +189,9 @@ static void report_steady(const struct maintain *v, const char *name, const stru
     result_begin_row(r);
     result_text(r, name);
     result_number(r, (double)l->points / l->seconds);
-    result_number(r, (double)histogram_quantile(&l->latency, 0.5) / 1e6);
-    result_number(r, (double)histogram_quantile(&l->latency, 0.99) / 1e6);
-    result_number(r, (double)histogram_quantile(&l->latency, 0.999) / 1e6);
+    result_number(r, (double)latencies_quantile(&l->latency, 0.5) / 1e6);
+    result_number(r, (double)latencies_quantile(&l->latency, 0.99) / 1e6);
+    result_number(r, (double)latencies_quantile(&l->latency, 0.999) / 1e6);
     result_number(r, (double)l->latency.max / 1e6);
     result_number(r, (double)(load_errors(l) + l->unsent));
     result_number(r, l->has_daemon_cpu ? l->daemon_cpu_seconds / l->seconds : UNKNOWN);
@@ -234,7 +234,7 @@ static enum otl_err run_steady(const struct maintain *v, const struct steady *wh
         rc = otl_fail(err, OTL_EIO, "the daemon does not answer GET /metrics");
     if (rc == OTL_OK && !reference_interrupted() && l.latency.count > 0) {
         report_steady(v, what->name, &l, &after, figures);
-        *out_p99 = (double)histogram_quantile(&l.latency, 0.99) / 1e6;
+        *out_p99 = (double)latencies_quantile(&l.latency, 0.99) / 1e6;
     }
     company_free(company);
     target_close(&t);

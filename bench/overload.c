@@ -39,10 +39,10 @@ static void report_row(const struct overload *v, unsigned round, const char *pha
     result_number(r, (double)l->points / l->seconds);
     result_number(r, peak > 0 ? 100.0 * (double)l->points / l->seconds / peak : UNKNOWN);
     result_number(r, attempts > 0 ? 100.0 * (double)refused / (double)attempts : UNKNOWN);
-    result_number(r, refused > 0 ? (double)histogram_quantile(&l->refused, 0.5) / 1e6 : UNKNOWN);
-    result_number(r, refused > 0 ? (double)histogram_quantile(&l->refused, 0.99) / 1e6 : UNKNOWN);
+    result_number(r, refused > 0 ? (double)latencies_quantile(&l->refused, 0.5) / 1e6 : UNKNOWN);
+    result_number(r, refused > 0 ? (double)latencies_quantile(&l->refused, 0.99) / 1e6 : UNKNOWN);
     /* None, when all that was accepted had been due before the measured time. */
-    result_number(r, l->latency.count > 0 ? (double)histogram_quantile(&l->latency, 0.99) / 1e6
+    result_number(r, l->latency.count > 0 ? (double)latencies_quantile(&l->latency, 0.99) / 1e6
                                           : UNKNOWN);
     result_number(r, (double)(load_errors(l) - refused));
     result_number(r, missing >= 0 ? (double)missing : UNKNOWN);

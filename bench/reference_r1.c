@@ -48,8 +48,8 @@ static void report_step(struct r1 *r1, const char *phase, unsigned points, doubl
     result_number(r, (double)l->points / l->seconds);
     result_number(r, 100.0 * (double)l->points / l->seconds / target);
     result_number(r, attempts > 0 ? 100.0 * (double)load_errors(l) / (double)attempts : UNKNOWN);
-    result_number(r, (double)histogram_quantile(&l->latency, 0.5) / 1e6);
-    result_number(r, (double)histogram_quantile(&l->latency, 0.99) / 1e6);
+    result_number(r, (double)latencies_quantile(&l->latency, 0.5) / 1e6);
+    result_number(r, (double)latencies_quantile(&l->latency, 0.99) / 1e6);
     result_number(r, l->has_daemon_cpu ? l->daemon_cpu_seconds / l->seconds : UNKNOWN);
     result_number(r, l->own_cpu_seconds / l->seconds);
     result_number(r, l->has_daemon_cpu ? (double)l->daemon_peak_bytes / 1e6 : UNKNOWN);
@@ -106,7 +106,7 @@ static enum otl_err run_step(struct r1 *r1, struct phase *p, unsigned points, do
         achieved = target;
     if (*out_passed && achieved > p->sustained) {
         p->sustained = achieved;
-        p->sustained_p99_ms = (double)histogram_quantile(&l.latency, 0.99) / 1e6;
+        p->sustained_p99_ms = (double)latencies_quantile(&l.latency, 0.99) / 1e6;
     }
     if (verdict == STEP_CLEAN && achieved > p->clean)
         p->clean = achieved;

@@ -75,7 +75,7 @@ struct mix {
     /* Of the level under way. */
     unsigned n_workers, busy;
     int64_t to_start;
-    struct histogram read, write, all;
+    struct latencies read, write, all;
     uint64_t errors;
 };
 
@@ -143,8 +143,8 @@ static void end_operation(struct worker *w, bool ok)
     int64_t took_ns = clock_mono_ns() - w->begin_ns;
 
     m->busy--;
-    histogram_add(w->writing ? &m->write : &m->read, took_ns);
-    histogram_add(&m->all, took_ns);
+    latencies_add(w->writing ? &m->write : &m->read, took_ns);
+    latencies_add(&m->all, took_ns);
     m->errors += !ok;
     begin_operation(w);
 }
@@ -221,9 +221,9 @@ static enum otl_err run_level(struct mix *m, unsigned workers, int64_t requests,
 {
     int64_t progress_ns = clock_mono_ns();
 
-    histogram_reset(&m->read);
-    histogram_reset(&m->write);
-    histogram_reset(&m->all);
+    latencies_reset(&m->read);
+    latencies_reset(&m->write);
+    latencies_reset(&m->all);
     m->errors = 0;
     m->to_start = requests;
     m->n_workers = workers;
@@ -359,13 +359,13 @@ out:
     return rc;
 }
 
-static void add_quantiles(struct result *r, const struct histogram *h)
+static void add_quantiles(struct result *r, const struct latencies *h)
 {
     static const double quantiles[] = {0.5, 0.9, 0.99};
 
     for (int i = 0; i < 3; i++)
         result_number(r,
-                      h->count > 0 ? (double)histogram_quantile(h, quantiles[i]) / 1e6 : UNKNOWN);
+                      h->count > 0 ? (double)latencies_quantile(h, quantiles[i]) / 1e6 : UNKNOWN);
 }
 
 static void report_level(struct result *r, const struct mix *m, double seconds)
@@ -420,10 +420,10 @@ static enum otl_err run_levels(struct reference_run *run, struct mix *m, struct 
         if (rc != OTL_OK || m->all.count == 0)
             break;
         report_level(r, m, (double)(clock_mono_ns() - begin_ns) / 1e9);
-        medians[0][i] = (double)histogram_quantile(&m->all, 0.5) / 1e6;
-        medians[1][i] = (double)histogram_quantile(&m->all, 0.99) / 1e6;
-        medians[2][i] = (double)histogram_quantile(&m->read, 0.5) / 1e6;
-        medians[3][i] = (double)histogram_quantile(&m->write, 0.5) / 1e6;
+        medians[0][i] = (double)latencies_quantile(&m->all, 0.5) / 1e6;
+        medians[1][i] = (double)latencies_quantile(&m->all, 0.99) / 1e6;
+        medians[2][i] = (double)latencies_quantile(&m->read, 0.5) / 1e6;
+        medians[3][i] = (double)latencies_quantile(&m->write, 0.5) / 1e6;
         run->broken = run->broken || m->errors > 0;
         done++;
     }

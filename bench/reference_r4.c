@@ -69,7 +69,7 @@ struct user {
     int64_t until_ns;
     uint64_t random;
     uint64_t done, errors;
-    struct histogram took;
+    struct latencies took;
 };
 
 /* --- variants --- */
@@ -344,7 +344,7 @@ static void *user_main(void *arg)
 
         if (ok) {
             u->done++;
-            histogram_add(&u->took, done_ns - now_ns);
+            latencies_add(&u->took, done_ns - now_ns);
         } else {
             u->errors++;
         }
@@ -370,7 +370,7 @@ static enum otl_err run_load(struct r4 *r4, struct variant *v, struct user *user
         if ((u->writes && kind == DOWNLOAD) || (!u->writes && kind == UPLOAD))
             continue;
         u->done = u->errors = 0;
-        histogram_reset(&u->took);
+        latencies_reset(&u->took);
         u->until_ns = begin_ns + step_ns;
         u->has_thread = pthread_create(&u->thread, NULL, user_main, u) == 0;
         if (!u->has_thread)
@@ -388,7 +388,7 @@ static enum otl_err run_load(struct r4 *r4, struct variant *v, struct user *user
     }
     v->per_second[kind][round] = (double)done * 1e9 / (double)(clock_mono_ns() - begin_ns);
     if (kind == UPLOAD)
-        v->upload_p99_ms[round] = (double)histogram_quantile(&users[0].took, 0.99) / 1e6;
+        v->upload_p99_ms[round] = (double)latencies_quantile(&users[0].took, 0.99) / 1e6;
     return rc;
 }
 

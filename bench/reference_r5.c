@@ -57,7 +57,7 @@ struct client {
     struct buf body, request;
     /* Results. */
     uint64_t views, refused, misses, compared;
-    struct histogram answer, view; /* ns: to the 200; to the end of the comparison */
+    struct latencies answer, view; /* ns: to the 200; to the end of the comparison */
     char first_miss[160];
     enum otl_err rc;
     struct otl_error err;
@@ -160,9 +160,9 @@ static enum otl_err view_page(struct client *c)
     http_call(&c->http, &c->target->url, buf_bytes(&c->request), TIMEOUT_MS * NS_PER_MS, &status);
     c->views++;
     if (status == 200 && c->http.body.n == 0) { /* a body would say that points were rejected */
-        histogram_add(&c->answer, clock_mono_ns() - begin_ns);
+        latencies_add(&c->answer, clock_mono_ns() - begin_ns);
         rc = compare(c, after);
-        histogram_add(&c->view, clock_mono_ns() - begin_ns);
+        latencies_add(&c->view, clock_mono_ns() - begin_ns);
     } else {
         c->refused++;
     }
@@ -271,12 +271,12 @@ static enum otl_err run_clients(struct client *clients, unsigned n, const struct
 static void report_mix(struct reference_run *run, struct result *r, const struct mix *mix,
                        const struct client *clients, unsigned n, double seconds, uint64_t *total)
 {
-    static struct histogram answer, view; /* too large for the stack of a small system */
+    static struct latencies answer, view; /* too large for the stack of a small system */
     uint64_t views = 0, refused = 0, compared = 0, misses = 0;
     const char *first_miss = NULL;
 
-    histogram_reset(&answer);
-    histogram_reset(&view);
+    latencies_reset(&answer);
+    latencies_reset(&view);
     for (unsigned i = 0; i < n; i++) {
         views += clients[i].views;
         refused += clients[i].refused;
@@ -284,18 +284,18 @@ static void report_mix(struct reference_run *run, struct result *r, const struct
         misses += clients[i].misses;
         if (first_miss == NULL && clients[i].misses > 0)
             first_miss = clients[i].first_miss;
-        histogram_merge(&answer, &clients[i].answer);
-        histogram_merge(&view, &clients[i].view);
+        latencies_merge(&answer, &clients[i].answer);
+        latencies_merge(&view, &clients[i].view);
     }
     result_begin_row(r);
     result_text(r, mix->name);
     result_number(r, n);
     result_number(r, (double)views);
     result_number(r, 60.0 * (double)views / seconds);
-    result_number(r, (double)histogram_quantile(&answer, 0.5) / 1e6);
-    result_number(r, (double)histogram_quantile(&answer, 0.99) / 1e6);
-    result_number(r, (double)histogram_quantile(&view, 0.5) / 1e6);
-    result_number(r, (double)histogram_quantile(&view, 0.99) / 1e6);
+    result_number(r, (double)latencies_quantile(&answer, 0.5) / 1e6);
+    result_number(r, (double)latencies_quantile(&answer, 0.99) / 1e6);
+    result_number(r, (double)latencies_quantile(&view, 0.5) / 1e6);
+    result_number(r, (double)latencies_quantile(&view, 0.99) / 1e6);
     result_number(r, (double)refused);
     result_number(r, (double)compared);
     result_number(r, (double)misses);

@@ -214,12 +214,12 @@ static void note_what_went_on(struct soak *k, const struct load_result *l, doubl
         "Means of thirds of %.0f s; p99 of each second, the median of a third. %.0f points/s "
         "were due, %d a request; %llu requests failed or were never sent; p99 of all %.1f ms.",
         l->seconds, rate, POINTS, (unsigned long long)(load_errors(l) + l->unsent),
-        (double)histogram_quantile(&l->latency, 0.99) / 1e6);
+        (double)latencies_quantile(&l->latency, 0.99) / 1e6);
     result_note(r,
                 "Beside it %llu queries, p50 %.1f and p99 %.1f ms, %llu failed; %llu backups, %llu "
                 "failed; with %s retention dropped %.0f of %.0f points stored.",
-                (unsigned long long)f->queries, (double)histogram_quantile(&f->query_ns, 0.5) / 1e6,
-                (double)histogram_quantile(&f->query_ns, 0.99) / 1e6,
+                (unsigned long long)f->queries, (double)latencies_quantile(&f->query_ns, 0.5) / 1e6,
+                (double)latencies_quantile(&f->query_ns, 0.99) / 1e6,
                 (unsigned long long)f->failed_queries, (unsigned long long)f->backups,
                 (unsigned long long)f->failed_backups, budget, end->expired, end->stored);
     if (f->failure[0] != '\0')

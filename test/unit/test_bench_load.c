@@ -10,7 +10,7 @@
 #include <arpa/inet.h>
 #include <pthread.h>
 
-#include "../../bench/histogram.c"
+#include "../../bench/latencies.c"
 #include "../../bench/http_client.c"
 #include "../../bench/load.c"
 #include "../../bench/process.c"

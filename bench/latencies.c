@@ -1,4 +1,4 @@
-#include "histogram.h"
+#include "latencies.h"
 
 #include <string.h>
 
@@ -28,12 +28,12 @@ static int64_t bucket_top(unsigned i)
     return (int64_t)(((base + 1U) << shift) - 1U);
 }
 
-void histogram_reset(struct histogram *h)
+void latencies_reset(struct latencies *h)
 {
     memset(h, 0, sizeof(*h));
 }
 
-void histogram_add(struct histogram *h, int64_t value)
+void latencies_add(struct latencies *h, int64_t value)
 {
     if (value < 0)
         value = 0;
@@ -45,7 +45,7 @@ void histogram_add(struct histogram *h, int64_t value)
     h->count++;
 }
 
-void histogram_merge(struct histogram *into, const struct histogram *from)
+void latencies_merge(struct latencies *into, const struct latencies *from)
 {
     if (from->count == 0)
         return;
@@ -58,7 +58,7 @@ void histogram_merge(struct histogram *into, const struct histogram *from)
         into->buckets[i] += from->buckets[i];
 }
 
-int64_t histogram_quantile(const struct histogram *h, double q)
+int64_t latencies_quantile(const struct latencies *h, double q)
 {
     double want = q * (double)h->count;
     uint64_t seen = 0;

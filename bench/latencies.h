@@ -1,7 +1,7 @@
-/* histogram.h -- latencies in log-linear buckets: 64 buckets to each power of two, so a quantile is
+/* latencies.h -- latencies in log-linear buckets: 64 buckets to each power of two, so a quantile is
  * at most 1/64 above the true one, whatever the range. Fixed memory, one addition a value. */
-#ifndef OTLITE_BENCH_HISTOGRAM_H
-#define OTLITE_BENCH_HISTOGRAM_H
+#ifndef OTLITE_BENCH_LATENCIES_H
+#define OTLITE_BENCH_LATENCIES_H
 
 #include <stdint.h>
 
@@ -13,18 +13,18 @@ enum {
 };
 
 /* Zero-initialised is empty. */
-struct histogram {
+struct latencies {
     uint64_t count;
     int64_t min, max; /* exact; 0 when empty */
     uint64_t buckets[HISTOGRAM_BUCKETS];
 };
 
-void histogram_reset(struct histogram *h);
+void latencies_reset(struct latencies *h);
 /* Negative values count as 0. */
-void histogram_add(struct histogram *h, int64_t value);
-void histogram_merge(struct histogram *into, const struct histogram *from);
+void latencies_add(struct latencies *h, int64_t value);
+void latencies_merge(struct latencies *into, const struct latencies *from);
 /* The least bucket edge that at least q of the values do not pass, never above max. q in [0, 1];
  * 0 when empty. */
-int64_t histogram_quantile(const struct histogram *h, double q);
+int64_t latencies_quantile(const struct latencies *h, double q);
 
 #endif
