@@ -45,11 +45,11 @@ struct family {
     struct bytes
         names[NAME_STRATEGIES + 1]; /* by each strategy and its own; n 0: nothing is left */
     uint64_t hash;
-    int64_t metric_id; /* of one of its metrics, the latest */
+    int64_t metric_id; /* of one of its metrics, the latest; changes: family_table_metric */
 };
 
-/* All families; append-only. What families are never moves, so that after the lock is released they
- * may be read. */
+/* All families; append-only. A family never moves and changes only its metric_id, so that it may be read
+ * when the lock is released. */
 struct family_table {
     pthread_rwlock_t lock;
     struct family **families;
@@ -66,6 +66,7 @@ enum otl_err family_table_refresh(struct family_table *t, struct read *r,
 #define FAMILY_NONE UINT32_MAX
 uint32_t family_table_find(struct family_table *t, const struct series_info *s);
 const struct family *family_table_get(struct family_table *t, uint32_t i);
+int64_t family_table_metric(struct family_table *t, uint32_t i);
 uint32_t family_table_size(struct family_table *t);
 /* Bits of the variants that series of the type have. */
 unsigned family_variants(const struct family *f, bool classic_from_exponential);

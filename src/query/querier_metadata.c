@@ -32,14 +32,16 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Help and unit in the arena; the name is the family's. */
-static enum otl_err describe(struct querier *q, const struct family *f, struct metric_metadata *m,
+static enum otl_err describe(struct querier *q, uint32_t family, struct metric_metadata *m,
                              struct otl_error *err)
 {
+    const struct family *f = family_table_get(&q->shared->families, family);
+    int64_t metric_id = family_table_metric(&q->shared->families, family);
     enum otl_err rc;
 
     *m = (struct metric_metadata){.name = f->names[q->shared->opts.strategy], .type = type_of(f)};
     buf_reset(&q->text);
-    rc = read_description(q->r, f->metric_id, &q->text, err);
+    rc = read_description(q->r, metric_id, &q->text, err);
     if (rc != OTL_OK)
         return rc;
     if (!arena_dup(q->arena, buf_bytes(&q->text), &m->help))
@@ -75,7 +77,7 @@ enum otl_err querier_metadata(struct querier *q,
             continue;
         rc = i % 256 == 0 ? read_check(q->r, err) : OTL_OK;
         if (rc == OTL_OK)
-            rc = describe(q, f, &all[n], err);
+            rc = describe(q, i, &all[n], err);
         n += rc == OTL_OK;
     }
     if (n > 0)

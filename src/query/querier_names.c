@@ -195,6 +195,16 @@ const struct family *family_table_get(struct family_table *t, uint32_t i)
     return f;
 }
 
+int64_t family_table_metric(struct family_table *t, uint32_t i)
+{
+    int64_t id;
+
+    pthread_rwlock_rdlock(&t->lock);
+    id = t->families[i]->metric_id;
+    pthread_rwlock_unlock(&t->lock);
+    return id;
+}
+
 uint32_t family_table_size(struct family_table *t)
 {
     uint32_t n;
