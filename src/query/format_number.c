@@ -1,4 +1,5 @@
 #include "format_number.h"
+#include "shortest.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -36,15 +37,46 @@ static void shortest(double d, char text[64], int *digits, int *exponent)
     *exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
 }
 
+/* Digits with the point where it belongs, zeros where there are no digits. */
+static void add_plain(struct buf *out, bool negative, uint64_t digits, int exponent)
+{
+    char text[64];
+    size_t at = sizeof(text);
+
+    for (; exponent < 0; exponent++) {
+        text[--at] = (char)('0' + digits % 10);
+        digits /= 10;
+        if (exponent == -1)
+            text[--at] = '.';
+    }
+    for (; exponent > 0; exponent--)
+        text[--at] = '0';
+    do {
+        text[--at] = (char)('0' + digits % 10);
+        digits /= 10;
+    } while (digits > 0);
+    if (negative)
+        text[--at] = '-';
+    buf_add(out, text + at, sizeof(text) - at);
+}
+
 void format_float(struct buf *out, double d)
 {
     char text[64];
     int digits, exponent, behind;
+    uint64_t known;
 
     if (special(out, d))
         return;
     if (d == floor(d) && fabs(d) < 1e15) {
-        buf_printf(out, "%.0f", d);
+        if (d == 0)
+            buf_add_str(out, signbit(d) ? "-0" : "0");
+        else
+            add_plain(out, d < 0, (uint64_t)fabs(d), 0);
+        return;
+    }
+    if (shortest_digits(fabs(d), &known, &digits, &exponent)) {
+        add_plain(out, d < 0, known, exponent);
         return;
     }
     shortest(d, text, &digits, &exponent);
