@@ -236,8 +236,29 @@ struct calling {
     struct function_call call;
     double *const *scalars;
     double *at;
-    bool same_everywhere; /* @ fixes the window, and nothing else depends on the step */
+    bool same_everywhere;       /* @ fixes the window, and nothing else depends on the step */
+    struct range_memory memory; /* index: cap_memory of them */
+    size_t cap_memory;
 };
+
+/* Memory for the windows of a series of n floats. NULL: it would not pay, or there is none; the
+ * function does without. */
+static struct range_memory *remember(struct calling *c, const struct samples *in)
+{
+    if (!c->call.expr->u.call.function->remembers || in->h != NULL || in->n >= UINT32_MAX ||
+        c->v->steps < 2 || range_of(c->range) < 2 * c->v->opts->step_ms)
+        return NULL;
+    if (in->n > c->cap_memory) {
+        free(c->memory.index);
+        c->cap_memory = 0;
+        c->memory.index = malloc(in->n * sizeof(*c->memory.index));
+        if (c->memory.index == NULL)
+            return NULL;
+        c->cap_memory = in->n;
+    }
+    c->memory = (struct range_memory){.index = c->memory.index};
+    return &c->memory;
+}
 
 /* A sample for another step. */
 static enum otl_err copy_sample(struct eval *v, struct prom_row *row, size_t i, size_t from,
@@ -263,6 +284,7 @@ static enum otl_err call_series(struct range_sink *sink, struct labels labels,
     struct slide slide = {0, 0};
     struct labels shown = labels;
     int64_t range = range_of(c->range);
+    struct range_memory *memory = remember(c, in);
     enum otl_err rc = OTL_OK;
 
     c->call.labels = labels;
@@ -273,7 +295,7 @@ static enum otl_err call_series(struct range_sink *sink, struct labels labels,
     for (size_t i = 0; i < v->steps && rc == OTL_OK; i++) {
         int64_t end = eval_reference(v, modifiers_of(c->range), i);
         struct sample made = {prom_stale(), NULL};
-        struct range_window w = {.start = end - range, .end = end};
+        struct range_window w = {.start = end - range, .end = end, .memory = memory};
 
         if (i % STEPS_A_CHECK == STEPS_A_CHECK - 1)
             rc = read_check(v->read, err);
@@ -289,6 +311,8 @@ static enum otl_err call_series(struct range_sink *sink, struct labels labels,
         w.v = in->v + slide.lo;
         w.h = in->h == NULL ? NULL : in->h + slide.lo;
         w.n = slide.hi - slide.lo;
+        if (memory != NULL)
+            memory->first = slide.lo;
         for (size_t k = 0; k < c->call.n_scalars; k++)
             c->at[k] = c->scalars[k][i];
         c->call.time = eval_time(v, i);
@@ -327,6 +351,7 @@ enum otl_err eval_range_call(struct eval *v, const struct expr *e, struct row_si
         c.same_everywhere = modifiers_of(c.range)->at != AT_NONE && n == 0;
         rc = scan(v, c.range, &c.sink, err);
     }
+    free(c.memory.index);
     for (size_t i = 0; i < n; i++)
         free(scalars[i]);
     return rc;

@@ -14,7 +14,8 @@
 #define MAP(f)     .kind = FUNCTION_MAP, .map = (f)
 #define WHOLE(f)   .kind = FUNCTION_MATRIX, .matrix = (f)
 #define DATE(f)    MAP(f), .matrix = fn_date_now
-#define COUNTER    .after = functions_check_counter
+#define COUNTER    .after = functions_check_counter, REMEMBERS
+#define REMEMBERS  .remembers = true
 #define KEEPS_NAME .keeps_name = true
 #define EXPERIMENT .experimental = true
 #define NO_ARGS    {0}, 0
@@ -70,8 +71,8 @@ static const struct function table[] = {
     {"log10", ARGS(V), 0, V, MAP(fn_log10)},
     {"log2", ARGS(V), 0, V, MAP(fn_log2)},
     {"mad_over_time", ARGS(M), 0, V, RANGE(fn_mad_over_time), EXPERIMENT},
-    {"max_over_time", ARGS(M), 0, V, RANGE(fn_max_over_time)},
-    {"min_over_time", ARGS(M), 0, V, RANGE(fn_min_over_time)},
+    {"max_over_time", ARGS(M), 0, V, RANGE(fn_max_over_time), REMEMBERS},
+    {"min_over_time", ARGS(M), 0, V, RANGE(fn_min_over_time), REMEMBERS},
     {"minute", ARGS(V), 1, V, DATE(fn_minute)},
     {"month", ARGS(V), 1, V, DATE(fn_month)},
     {"pi", NO_ARGS, 0, S, WHOLE(fn_pi)},

@@ -11,6 +11,15 @@ struct eval;
 /* In the table; a call of a variadic function may have more. */
 enum { FUNCTION_MAX_ARGS = 5 };
 
+/* What a function keeps from window to window of one series of floats, so that what overlaps is
+ * looked at once: indices of samples of the series, at places head to tail. New at each series. */
+struct range_memory {
+    size_t first;    /* the series' index of the window's first sample */
+    size_t seen;     /* samples before it have been looked at */
+    uint32_t *index; /* room for each sample of the series */
+    size_t head, tail;
+};
+
 /* The samples of one series that lie in one window (start, end], after offset and @. */
 struct range_window {
     const int64_t *t; /* ms */
@@ -18,6 +27,7 @@ struct range_window {
     struct prom_histogram *const *h; /* NULL: all are floats; h[i] NULL: i is one */
     size_t n;                        /* at least 1 */
     int64_t start, end;
+    struct range_memory *memory; /* NULL: there is none, or windows hardly overlap */
 };
 
 /* How a function is called. The evaluator knows three of them by name:
@@ -55,6 +65,7 @@ struct function {
     enum function_kind kind;
     bool keeps_name;   /* the result has the metric's name: last_over_time, sort, ... */
     bool experimental; /* of Prometheus' flag; marked in the documentation */
+    bool remembers;    /* it uses memory (range_window) */
     /* By kind; out is absent before (value.h). */
     enum otl_err (*range)(const struct function_call *c, const struct range_window *w,
                           struct sample *out, struct otl_error *err);

@@ -182,12 +182,39 @@ static size_t greatest(const double *v, size_t n, double sign, bool last)
     return at;
 }
 
+/* The same value by memory, which holds those samples that will be the greatest once what is before
+ * them has left the window: each is less than the one before it. */
+static double greatest_remembered(const struct range_window *w, double sign)
+{
+    struct range_memory *m = w->memory;
+    const double *series = w->v - m->first;
+
+    for (size_t i = m->seen > m->first ? m->seen : m->first; i < m->first + w->n; i++) {
+        const double x = sign * series[i];
+
+        if (isnan(x))
+            continue;
+        while (m->tail > m->head && sign * series[m->index[m->tail - 1]] < x)
+            m->tail--;
+        m->index[m->tail++] = (uint32_t)i;
+    }
+    m->seen = m->first + w->n;
+    while (m->head < m->tail && m->index[m->head] < m->first)
+        m->head++;
+    return m->head < m->tail ? series[m->index[m->head]] : w->v[0];
+}
+
 static enum otl_err extreme(const struct function_call *c, const struct range_window *w,
                             double sign, bool time, struct sample *out, struct otl_error *err)
 {
     struct window_floats f;
-    enum otl_err rc = window_floats(w, &f, err);
+    enum otl_err rc;
 
+    if (w->memory != NULL && !time) {
+        out->v = greatest_remembered(w, sign);
+        return OTL_OK;
+    }
+    rc = window_floats(w, &f, err);
     if (rc != OTL_OK)
         return rc;
     if (f.n > 0) {

@@ -91,6 +91,33 @@ static enum otl_err histogram_rate(const struct function_call *c, const struct r
 
 /* ---- rate, increase, delta ---- */
 
+/* What a counter had before each reset in the window, added to change. Always in the order of time,
+ * so that it does not depend on memory how sums are rounded. */
+static double add_lost(const struct range_window *w, double change)
+{
+    struct range_memory *m = w->memory;
+    const double *series;
+
+    if (m == NULL) {
+        for (size_t i = 1; i < w->n; i++) {
+            if (w->v[i] < w->v[i - 1])
+                change += w->v[i - 1];
+        }
+        return change;
+    }
+    series = w->v - m->first;
+    for (size_t i = m->seen > m->first ? m->seen : m->first + 1; i < m->first + w->n; i++) {
+        if (series[i] < series[i - 1])
+            m->index[m->tail++] = (uint32_t)i;
+    }
+    m->seen = m->first + w->n;
+    while (m->head < m->tail && m->index[m->head] <= m->first)
+        m->head++;
+    for (size_t k = m->head; k < m->tail; k++)
+        change += series[m->index[k] - 1];
+    return change;
+}
+
 static enum otl_err extrapolated(const struct function_call *c, const struct range_window *w,
                                  bool is_counter, bool is_rate, struct sample *out,
                                  struct otl_error *err)
@@ -114,10 +141,8 @@ static enum otl_err extrapolated(const struct function_call *c, const struct ran
         return OTL_OK;
     }
     change = w->v[w->n - 1] - w->v[0];
-    for (size_t i = 1; is_counter && i < w->n; i++) {
-        if (w->v[i] < w->v[i - 1])
-            change += w->v[i - 1];
-    }
+    if (is_counter)
+        change = add_lost(w, change);
     factor = extrapolation(w, is_counter, w->v[0], change);
     if (is_rate)
         factor /= (double)(w->end - w->start) / 1000;

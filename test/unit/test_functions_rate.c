@@ -1,6 +1,7 @@
 /* rate, increase, delta, irate, idelta, changes, resets: expected values by hand from the rules in
  * functions_rate.c. */
 #include "promql_case.h"
+#include "random.h"
 
 static int setup(void **state)
 {
@@ -85,6 +86,49 @@ static void tells_when_a_name_is_no_counters(void **state)
     CHECK_RANGE(40000, 60000, 10000,
                 {"rate(g[1m])",
                  "{} 0.06666666666666667 0.08333333333333333 0.1 | " NO_COUNTER "\"g\" (1:6)"});
+}
+
+/* Windows of a range query overlap, and what they remember of each other changes nothing: each step
+ * is what an instant query says. */
+static void windows_that_overlap_agree(void **state)
+{
+    static const char *const exprs[] = {"rate(x_total[%dms])", "increase(x_total[%dms])",
+                                        "max_over_time(x_total[%dms])",
+                                        "min_over_time(x_total[%dms])"};
+
+    (void)state;
+    for (int round = 0; round < 60; round++) {
+        struct test_series *s = add_series("x_total");
+        int64_t t = 0;
+
+        for (int i = 0; i < 200; i++) {
+            const unsigned kind = random_below(20);
+            const double v = (double)random_below(round % 2 == 0 ? 5 : 1000) / 8;
+
+            t += 1 + random_below(random_below(30) == 0 ? 60000 : 3000);
+            add_point(s, t, kind == 0 && round % 3 == 0 ? (double)NAN : kind == 1 ? -0.0 : v, NULL);
+        }
+        for (size_t e = 0; e < sizeof(exprs) / sizeof(exprs[0]); e++) {
+            const int64_t step = 200 + random_below(3000);
+            char text[80], *all, *p;
+
+            snprintf(text, sizeof(text), exprs[e], (int)(2 * step + random_below(60000)));
+            all = evaluate_range(text, 0, t, step);
+            p = strchr(all, '}') + 1;
+            for (int64_t at = 0; at <= t; at += step) {
+                char *one = evaluate_range(text, at, at, 0);
+                const char *want = *one == '\0' ? " _" : strchr(one, '}') + 1;
+
+                if (strncmp(p, want, strlen(want)) != 0)
+                    fail_msg("%s at %d: %.30s, not %s", text, (int)at, p, want);
+                p += strlen(want);
+                free(one);
+            }
+            assert_string_equal(p, "");
+            free(all);
+        }
+        clear_series();
+    }
 }
 
 /* ---- histograms ---- */
@@ -173,6 +217,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(counters_begin_at_zero_at_the_earliest, setup, setup),
         cmocka_unit_test_setup_teardown(resets_add_what_was_lost, setup, setup),
         cmocka_unit_test_setup_teardown(tells_when_a_name_is_no_counters, setup, setup),
+        cmocka_unit_test_setup_teardown(windows_that_overlap_agree, setup, setup),
         cmocka_unit_test_setup_teardown(rates_of_histograms, setup, setup),
         cmocka_unit_test_setup_teardown(rates_of_histograms_that_change, setup, setup),
     };
