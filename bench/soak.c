@@ -17,7 +17,7 @@ enum {
     WARMUP_MS = 2000,
     THIRDS = 3,
     QUERY_MS = 500,
-    LEAST_BUDGET_MIB = 64
+    LEAST_BUDGET_MIB = 128
 };
 
 /* What has to be flat, and by how much of the middle third the last one may be above it; `slack`
@@ -215,13 +215,15 @@ static void note_what_went_on(struct soak *k, const struct load_result *l, doubl
         "were due, %d a request; %llu requests failed or were never sent; p99 of all %.1f ms.",
         l->seconds, rate, POINTS, (unsigned long long)(load_errors(l) + l->unsent),
         (double)latencies_quantile(&l->latency, 0.99) / 1e6);
-    result_note(r,
-                "Beside it %llu queries, p50 %.1f and p99 %.1f ms, %llu failed; %llu backups, %llu "
-                "failed; with %s retention dropped %.0f of %.0f points stored.",
-                (unsigned long long)f->queries, (double)latencies_quantile(&f->query_ns, 0.5) / 1e6,
-                (double)latencies_quantile(&f->query_ns, 0.99) / 1e6,
-                (unsigned long long)f->failed_queries, (unsigned long long)f->backups,
-                (unsigned long long)f->failed_backups, budget, end->expired, end->stored);
+    result_note(
+        r,
+        "Beside it %llu queries, p50 %.1f and p99 %.1f ms, %llu failed; %llu backups, %llu "
+        "failed; %.0f points were stored, and with %s retention dropped %.0f, rollup rows among "
+        "them.",
+        (unsigned long long)f->queries, (double)latencies_quantile(&f->query_ns, 0.5) / 1e6,
+        (double)latencies_quantile(&f->query_ns, 0.99) / 1e6, (unsigned long long)f->failed_queries,
+        (unsigned long long)f->backups, (unsigned long long)f->failed_backups, end->stored, budget,
+        end->expired);
     if (f->failure[0] != '\0')
         result_note(r, "The first failure: %s", f->failure);
     if (f->failed_backups > 0 || f->failed_queries > 0)
@@ -317,9 +319,10 @@ static enum otl_err soak_run(struct reference_run *run, struct otl_error *err)
         free(k.seconds);
         return rc;
     }
-    /* A fifth of what comes in, at about a byte a point, so that it is full before the first third
+    /* Half of what comes in, at about a byte a point, of which most is for the head, the log and
+     * what retention leaves free: so it is full before the first third
      * is over. */
-    mib = rate * (double)run->o->step_ms / 1000 / 5 / MIB;
+    mib = rate * (double)run->o->step_ms / 1000 / 2 / MIB;
     snprintf(budget, sizeof(budget), "retention.max_bytes=%.0fM",
              mib < LEAST_BUDGET_MIB ? LEAST_BUDGET_MIB : mib);
     rc = soak_with(&k, rate, budget, err);
