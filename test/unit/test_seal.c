@@ -230,6 +230,32 @@ static void rollups_are_made_of_the_same_points(void **state)
     series_points_fini(&is);
 }
 
+/* All in one window of five minutes: the hour's row is the same but for its time. */
+static void points_of_few_minutes_are_in_the_hour_too(void **state)
+{
+    const int64_t window = DAY_START + 7500 * NS_PER_S; /* 02:05 */
+    static const int resolutions[] = {ROLLUP_5M, ROLLUP_1H};
+    const int64_t begins[] = {window, DAY_START + 7200 * NS_PER_S};
+
+    (void)state;
+    for (int i = 0; i < 10; i++)
+        add(0, window + i * NS_PER_S, 100 + i * i);
+    store();
+    mf_seal(&f);
+    for (int i = 0; i < 2; i++) {
+        struct series_points rows;
+
+        series_points_init(&rows, KIND_NUMBER_ROLLUP);
+        mf_read_parts(&f, KIND_NUMBER_ROLLUP, resolutions[i], 1, &rows);
+        assert_int_equal(rows.n, 1);
+        assert_int_equal(rows.time[0], begins[i]);
+        assert_int_equal(rows.fields[NUMBER_ROLLUP_N].v[0], 10);
+        assert_true(series_points_double(&rows, NUMBER_ROLLUP_SUM, 0) == 1285);
+        assert_true(series_points_double(&rows, NUMBER_ROLLUP_INCREASE, 0) == 81);
+        series_points_fini(&rows);
+    }
+}
+
 static void without_rollups_there_are_none(void **state)
 {
     (void)state;
@@ -409,6 +435,7 @@ int main(void)
         CASE(a_hundred_days_in_one_half),
         CASE(a_value_sent_again_later_counts),
         CASE(rollups_are_made_of_the_same_points),
+        CASE(points_of_few_minutes_are_in_the_hour_too),
         CASE(without_rollups_there_are_none),
         CASE(what_fails_is_tried_again_from_the_head),
         CASE(a_start_finds_what_was_sealed_and_what_was_not),
