@@ -209,6 +209,26 @@ enum otl_err eval_join_equal(struct eval *v, struct prom_value *out, struct otl_
     return rc;
 }
 
+/* After functions over ranges and unary minus Prometheus refuses them, be it that no step has both.
+ */
+static enum otl_err refuse_equal(const struct prom_value *out, struct otl_error *err)
+{
+    struct label_table t = {0};
+    enum otl_err rc = OTL_OK;
+
+    for (size_t i = 0; i < out->n_rows && rc == OTL_OK; i++) {
+        uint32_t at;
+        bool is_new;
+
+        if (!label_table_add(&t, out->rows[i].labels, &at, &is_new))
+            rc = eval_no_memory(err);
+        else if (!is_new)
+            rc = same_labelset(err);
+    }
+    label_table_fini(&t);
+    return rc;
+}
+
 static int by_labels(const void *a, const void *b)
 {
     return labels_compare(((const struct prom_row *)a)->labels,
@@ -627,7 +647,7 @@ static enum otl_err collect(struct eval *v, const struct expr *e, struct prom_va
         return eval_selector(v, e, SELECT_SAMPLES, &c.sink, err);
     case EXPR_NEGATE:
         rc = eval_stream(v, e->u.of, &negate.sink, err);
-        break;
+        return rc == OTL_OK ? refuse_equal(out, err) : rc;
     case EXPR_AGGREGATE:
         return eval_aggregate(v, e, out, err);
     case EXPR_BINARY:
@@ -640,9 +660,10 @@ static enum otl_err collect(struct eval *v, const struct expr *e, struct prom_va
         if (arg != NULL && arg->kind == EXPR_SELECTOR && arg->type == PROM_VECTOR &&
             strcmp(e->u.call.function->name, "timestamp") == 0)
             rc = eval_selector(v, arg, SELECT_TIMESTAMP, &c.sink, err);
-        else if (e->u.call.function->kind == FUNCTION_RANGE)
+        else if (e->u.call.function->kind == FUNCTION_RANGE) {
             rc = eval_range_call(v, e, &c.sink, err);
-        else if (e->u.call.function->kind == FUNCTION_MAP && e->u.call.n_args > 0)
+            return rc == OTL_OK ? refuse_equal(out, err) : rc;
+        } else if (e->u.call.function->kind == FUNCTION_MAP && e->u.call.n_args > 0)
             rc = call_map(v, e, &c.sink, err);
         else
             rc = call_matrix(v, e, out, err);

@@ -171,7 +171,7 @@ add('left_side + right_side', 'left_side + on (a) right_side', 'left_side * on (
     'rate(requests_total{code="500"}[5m]) / ignoring (code) rate(requests_total{code="200"}[5m])', 'rate(requests_total[5m]) > 0.5', 'temperature and on (floor) temperature{room="attic"}',
     'temperature or on (room) temperature offset 1m', '(temperature or sparse) + 1', 'flapping{n="0"} or flapping{n="1"}', 'flapping + on (n) flapping_total', 'temperature unless temperature > 10',
     'label_replace(left_side, "c", "p", "", "") * on (a, c) right_side', '{__name__=~"early|late"} + 1', 'abs({__name__=~"queue_length|queue_limit"})', 'rate({__name__=~"requests_total|cpu_seconds_total"}[5m])',
-    'time() - timestamp(temperature)', 'temperature * 0 == 0', 'max_over_time(temperature[5m]) - min_over_time(temperature[5m])', 'temperature ^ 0.5', '(temperature > 20) * on (room) group_right temperature');
+    'time() - timestamp(temperature)', 'count_over_time((late or on (a) single)[20m30s:1m])', '-(late or on (kind) single)', 'abs(late or on (kind) single)', 'temperature * 0 == 0', 'max_over_time(temperature[5m]) - min_over_time(temperature[5m])', 'temperature ^ 0.5', '(temperature > 20) * on (room) group_right temperature');
 
 /* ---- subqueries ---- */
 each(['max_over_time($)', 'avg_over_time($)', 'count_over_time($)', 'last_over_time($)'],
