@@ -4,21 +4,23 @@
 #include <stdlib.h>
 
 #include "eval_internal.h"
+#include "number.h"
 
 /* Of one group at one step. */
 struct cell {
-    double value; /* sum, least, greatest; sum of squared differences from mean */
-    double lost;  /* what rounding took from value or mean */
+    struct exact_sum sum; /* of all, or the mean when by_mean */
+    double value;         /* the least, the greatest; sum of squared differences from mean */
     double mean;
     double count;
     struct prom_histogram *h;
     bool has_float, has_histogram;
-    bool by_mean; /* the sum would have overflown: value is no more, the mean is kept */
+    bool by_mean; /* the sum would have overflown */
 };
 
 struct group {
     struct labels labels;
     struct cell *cells; /* one a step */
+    size_t held;        /* of their histograms */
 };
 
 struct aggregating {
@@ -47,43 +49,27 @@ enum otl_err aggregate_labels(struct eval *v, const struct expr *e, struct label
     return ok ? OTL_OK : eval_no_memory(err);
 }
 
-/* *sum + *lost is the sum; x is added. */
-static void add(double x, double *sum, double *lost)
-{
-    double t = *sum + x;
-
-    if (isinf(t))
-        *lost = 0;
-    else if (fabs(*sum) >= fabs(x))
-        *lost += (*sum - t) + x;
-    else
-        *lost += (x - t) + *sum;
-    *sum = t;
-}
-
+/* x is the c->count'th. */
 static void add_to_mean(struct cell *c, double x)
 {
-    if (!c->by_mean) {
-        double sum = c->value, lost = c->lost;
+    double share;
 
-        add(x, &sum, &lost);
-        if (!isinf(sum)) {
-            c->value = sum;
-            c->lost = lost;
+    if (!c->by_mean) {
+        struct exact_sum sum = c->sum;
+
+        exact_add(&sum, x);
+        if (!isinf(sum.sum)) {
+            c->sum = sum;
             return;
         }
         c->by_mean = true;
-        c->mean = c->value / (c->count - 1);
-        c->lost /= c->count - 1;
+        c->sum.sum /= c->count - 1;
+        c->sum.lost /= c->count - 1;
     }
-    if (isinf(c->mean)) {
-        if (isinf(x) && (c->mean > 0) == (x > 0))
-            return;
-        if (!isinf(x) && !isnan(x))
-            return; /* an infinite mean stays so */
-    }
-    /* Divided first, so that the difference cannot overflow. */
-    add(x / c->count - c->mean / c->count, &c->mean, &c->lost);
+    share = (c->count - 1) / c->count;
+    c->sum.sum *= share;
+    c->sum.lost *= share;
+    exact_add(&c->sum, x / c->count);
 }
 
 static void add_float(enum aggregate_op op, struct cell *c, double x)
@@ -93,20 +79,16 @@ static void add_float(enum aggregate_op op, struct cell *c, double x)
     c->count++;
     switch (op) {
     case AGG_SUM:
-        if (!c->has_float) {
-            c->value = x;
-            c->lost = 0;
-        } else {
-            add(x, &c->value, &c->lost);
-        }
+        if (!c->has_float)
+            c->sum.sum = x; /* a sum of -0 is -0 */
+        else
+            exact_add(&c->sum, x);
         break;
     case AGG_AVG:
-        if (!c->has_float && !c->has_histogram) {
-            c->value = x;
-            c->lost = 0;
-        } else {
+        if (!c->has_float)
+            c->sum.sum = x;
+        else
             add_to_mean(c, x);
-        }
         break;
     case AGG_MIN:
         if (!c->has_float || c->value > x || isnan(c->value))
@@ -134,42 +116,52 @@ static void add_float(enum aggregate_op op, struct cell *c, double x)
     c->has_float = true;
 }
 
-/* The mean of a histogram moves as that of a number does. */
-static bool add_histogram(enum aggregate_op op, struct cell *c, const struct prom_histogram *h)
+/* *mean of n - 1 histograms moves by h / n - *mean / n. */
+static bool move_mean(struct prom_histogram **mean, const struct prom_histogram *h, double n)
 {
-    struct prom_histogram *sum, *part, *before;
+    struct prom_histogram *part = histogram_copy(h), *before = histogram_copy(*mean), *step = NULL;
+    bool ok = false;
+
+    if (part != NULL && before != NULL) {
+        histogram_divide(part, n);
+        histogram_divide(before, n);
+        step = histogram_sub(part, before);
+    }
+    if (step != NULL) {
+        /* A difference, but the mean of counters is one. */
+        step->hint = h->hint;
+        ok = histogram_add_to(mean, step);
+    }
+    histogram_free(part);
+    histogram_free(before);
+    histogram_free(step);
+    return ok;
+}
+
+static enum otl_err add_histogram(struct aggregating *a, struct group *g, struct cell *c,
+                                  const struct prom_histogram *h, struct otl_error *err)
+{
+    enum aggregate_op op = a->e->u.aggregate.op;
+    size_t bytes;
+    bool ok;
 
     c->count++;
     c->has_histogram = true;
-    if (op != AGG_SUM && op != AGG_AVG)
-        return true;
+    /* Together with floats nothing comes of it. */
+    if ((op != AGG_SUM && op != AGG_AVG) || c->has_float)
+        return OTL_OK;
     if (c->h == NULL) {
         c->h = histogram_copy(h);
-        return c->h != NULL;
+        return c->h == NULL ? eval_no_memory(err)
+                            : eval_hold_histogram(a->v, &g->held, histogram_bytes(h), err);
     }
-    if (op == AGG_SUM) {
-        sum = histogram_add(c->h, h);
-    } else {
-        part = histogram_copy(h);
-        before = histogram_copy(c->h);
-        sum = NULL;
-        if (part != NULL && before != NULL) {
-            histogram_scale(part, 1 / c->count);
-            histogram_scale(before, -1 / c->count);
-            struct prom_histogram *step = histogram_add(part, before);
-
-            if (step != NULL)
-                sum = histogram_add(c->h, step);
-            histogram_free(step);
-        }
-        histogram_free(part);
-        histogram_free(before);
-    }
-    if (sum == NULL)
-        return false;
-    histogram_free(c->h);
-    c->h = sum;
-    return true;
+    bytes = histogram_bytes(c->h);
+    ok = op == AGG_SUM ? histogram_add_to(&c->h, h) : move_mean(&c->h, h, c->count);
+    if (!ok)
+        return eval_no_memory(err);
+    return histogram_bytes(c->h) <= bytes
+               ? OTL_OK
+               : eval_hold_histogram(a->v, &g->held, histogram_bytes(c->h) - bytes, err);
 }
 
 static enum otl_err group_of(struct aggregating *a, const struct prom_row *row, struct group **out,
@@ -216,10 +208,10 @@ static enum otl_err take_row(struct row_sink *s, struct prom_row *row, struct ot
     for (size_t i = 0; i < row->n && rc == OTL_OK; i++) {
         if (row->h != NULL && row->h[i] != NULL) {
             if (op == AGG_MIN || op == AGG_MAX || op == AGG_STDDEV || op == AGG_STDVAR)
-                rc = eval_info(a->v, a->e, err, "ignored histogram in %s aggregation",
-                               aggregate_op_name(op));
-            else if (!add_histogram(op, &g->cells[i], row->h[i]))
-                rc = eval_no_memory(err);
+                rc = eval_info(a->v, eval_unwrap(a->e->u.aggregate.of), err,
+                               "ignored histogram in %s aggregation", aggregate_op_name(op));
+            else
+                rc = add_histogram(a, g, &g->cells[i], row->h[i], err);
         } else if (!prom_is_stale(row->v[i])) {
             add_float(op, &g->cells[i], row->v[i]);
         }
@@ -241,9 +233,8 @@ static enum otl_err result(struct aggregating *a, struct cell *c, struct sample 
         return OTL_OK;
     }
     if (c->has_float && c->has_histogram)
-        return eval_warn(a->v, a->e, err,
-                         "encountered a mix of histograms and floats for %s aggregation",
-                         aggregate_op_name(op));
+        return eval_warn(a->v, eval_unwrap(a->e->u.aggregate.of), err,
+                         "encountered a mix of histograms and floats for aggregation");
     if (c->has_histogram) {
         out->h = c->h;
         c->h = NULL;
@@ -253,10 +244,10 @@ static enum otl_err result(struct aggregating *a, struct cell *c, struct sample 
     }
     switch (op) {
     case AGG_SUM:
-        out->v = c->value + c->lost;
+        out->v = exact_value(&c->sum);
         break;
     case AGG_AVG:
-        out->v = c->by_mean ? c->mean + c->lost : (c->value + c->lost) / c->count;
+        out->v = c->by_mean ? exact_value(&c->sum) : c->sum.sum / c->count + c->sum.lost / c->count;
         break;
     case AGG_STDVAR:
         out->v = c->value / c->count;
@@ -275,7 +266,7 @@ static enum otl_err give_group(struct aggregating *a, struct group *g, struct pr
                                struct otl_error *err)
 {
     struct prom_row *row = eval_add_row(a->v, out, g->labels, err);
-    enum otl_err rc = row == NULL ? err->code : OTL_OK;
+    enum otl_err rc = row == NULL ? err->code : read_check(a->v->read, err);
 
     for (size_t i = 0; i < a->v->steps && rc == OTL_OK; i++) {
         struct sample s;
@@ -286,6 +277,7 @@ static enum otl_err give_group(struct aggregating *a, struct group *g, struct pr
         else
             histogram_free(s.h);
     }
+    eval_release_histograms(a->v, &g->held);
     return rc;
 }
 
@@ -293,7 +285,6 @@ enum otl_err eval_aggregate(struct eval *v, const struct expr *e, struct prom_va
                             struct otl_error *err)
 {
     struct aggregating a = {.sink = {take_row}, .v = v, .e = e};
-    struct otl_error ignored;
     enum otl_err rc;
 
     out->type = PROM_VECTOR;
@@ -306,10 +297,10 @@ enum otl_err eval_aggregate(struct eval *v, const struct expr *e, struct prom_va
         for (size_t k = 0; a.groups[i].cells != NULL && k < v->steps; k++)
             histogram_free(a.groups[i].cells[k].h);
         free(a.groups[i].cells);
+        eval_release_histograms(v, &a.groups[i].held);
     }
     /* Giving back cannot fail. */
-    if (read_charge(v->read, -(int64_t)(a.n * v->steps * sizeof(struct cell)), &ignored) != OTL_OK)
-        rc = rc != OTL_OK ? rc : OTL_EINTERNAL;
+    (void)!read_charge(v->read, -(int64_t)(a.n * v->steps * sizeof(struct cell)), NULL);
     free(a.groups);
     label_table_fini(&a.table);
     return rc;

@@ -6,6 +6,9 @@
 
 #include "eval_internal.h"
 #include "format_number.h"
+#include "number.h"
+
+enum { ROWS_A_CHECK = 1024 };
 
 struct pick {
     struct eval *v;
@@ -39,7 +42,10 @@ static enum otl_err make_groups(struct pick *p, struct otl_error *err)
         struct labels labels;
         bool is_new;
 
-        rc = aggregate_labels(p->v, p->e, p->in.rows[i].labels, &labels, err);
+        if (i % ROWS_A_CHECK == 0)
+            rc = read_check(p->v->read, err);
+        if (rc == OTL_OK)
+            rc = aggregate_labels(p->v, p->e, p->in.rows[i].labels, &labels, err);
         if (rc == OTL_OK && !label_table_add(&p->table, labels, &p->group[i], &is_new))
             rc = eval_no_memory(err);
     }
@@ -56,6 +62,82 @@ static enum otl_err make_groups(struct pick *p, struct otl_error *err)
     for (size_t g = 0; g < p->table.n; g++)
         p->first[g + 1] += p->first[g];
     return OTL_OK;
+}
+
+/* ---- the parameter ---- */
+
+/* Of all steps. */
+struct extremes {
+    double least, greatest;
+    bool any_nan;
+};
+
+static struct extremes extremes_of(const struct pick *p)
+{
+    struct extremes x = {(double)INFINITY, -(double)INFINITY, false};
+
+    for (size_t i = 0; i < p->v->steps; i++) {
+        if (isnan(p->param[i]))
+            x.any_nan = true;
+        x.least = p->param[i] < x.least ? p->param[i] : x.least;
+        x.greatest = p->param[i] > x.greatest ? p->param[i] : x.greatest;
+    }
+    return x;
+}
+
+/* Is there a step at which k asks for something? */
+static enum otl_err check_k(const struct pick *p, bool *asks, struct otl_error *err)
+{
+    const struct extremes x = extremes_of(p);
+    const double limit = 9223372036854775808.0;
+    char text[FORMAT_G_MAX];
+
+    if (x.any_nan)
+        return otl_fail(err, OTL_EBADREQUEST, "Parameter value is NaN");
+    *asks = x.greatest >= 1;
+    if (*asks && x.least <= -limit)
+        return otl_fail(err, OTL_EBADREQUEST, "Scalar value %s underflows int64",
+                        format_g_text(x.least, text));
+    if (*asks && x.greatest >= limit)
+        return otl_fail(err, OTL_EBADREQUEST, "Scalar value %s overflows int64",
+                        format_g_text(x.greatest, text));
+    return OTL_OK;
+}
+
+static enum otl_err check_ratio(const struct pick *p, struct otl_error *err)
+{
+    const struct extremes x = extremes_of(p);
+    const struct expr *e = p->e->u.aggregate.param;
+    char text[FORMAT_G_MAX];
+    enum otl_err rc = OTL_OK;
+
+    if (x.any_nan)
+        return otl_fail(err, OTL_EBADREQUEST, "Ratio value is NaN");
+    if (x.greatest > 1)
+        rc = eval_warn(p->v, e, err, "ratio value should be between -1 and 1, got %s, capping to 1",
+                       format_g_text(x.greatest, text));
+    if (rc == OTL_OK && x.least < -1)
+        rc =
+            eval_warn(p->v, e, err, "ratio value should be between -1 and 1, got %s, capping to -1",
+                      format_g_text(x.least, text));
+    return rc;
+}
+
+#define BAD_QUANTILE "quantile value should be between 0 and 1, got %s"
+static enum otl_err check_quantile(const struct pick *p, struct otl_error *err)
+{
+    const struct extremes x = extremes_of(p);
+    const struct expr *e = p->e->u.aggregate.param;
+    char text[FORMAT_G_MAX];
+    enum otl_err rc = OTL_OK;
+
+    if (x.any_nan)
+        rc = eval_warn(p->v, e, err, BAD_QUANTILE, "NaN");
+    if (rc == OTL_OK && x.greatest > 1)
+        rc = eval_warn(p->v, e, err, BAD_QUANTILE, format_g_text(x.greatest, text));
+    if (rc == OTL_OK && x.least < 0)
+        rc = eval_warn(p->v, e, err, BAD_QUANTILE, format_g_text(x.least, text));
+    return rc;
 }
 
 /* ---- topk, bottomk: a heap of the k best, the worst of them on top ---- */
@@ -122,26 +204,15 @@ static void offer(enum aggregate_op op, struct candidate *h, size_t *n, size_t k
     sift_down(op, h, *n);
 }
 
-static enum otl_err int_param(const struct pick *p, double d, int64_t *out, struct otl_error *err)
-{
-    if (isnan(d))
-        return otl_fail(err, OTL_EBADREQUEST, "Parameter value is NaN");
-    if (!(d >= -9223372036854775808.0) || !(d <= 9223372036854774784.0))
-        return otl_fail(err, OTL_EBADREQUEST, "Scalar value %g overflows int64", d);
-    (void)p;
-    *out = (int64_t)d;
-    return OTL_OK;
-}
-
 static enum otl_err pick_step(struct pick *p, size_t i, struct prom_value *out,
                               struct otl_error *err)
 {
     enum aggregate_op op = p->e->u.aggregate.op;
-    int64_t k = 0;
-    enum otl_err rc = int_param(p, p->param[i], &k, err);
+    const int64_t k = (int64_t)p->param[i];
+    enum otl_err rc = OTL_OK;
 
-    if (rc != OTL_OK || k < 1)
-        return rc;
+    if (k < 1)
+        return OTL_OK;
     memset(p->n_in, 0, p->table.n * sizeof(*p->n_in));
     for (size_t r = 0; r < p->in.n_rows && rc == OTL_OK; r++) {
         struct sample s = eval_sample(&p->in.rows[r], i);
@@ -226,8 +297,12 @@ static enum otl_err order_rows(const struct pick *p, struct prom_value *out, str
 static enum otl_err pick_k(struct pick *p, struct prom_value *out, struct otl_error *err)
 {
     enum aggregate_op op = p->e->u.aggregate.op;
-    enum otl_err rc = same_rows(p, out, err);
+    bool asks = false;
+    enum otl_err rc = check_k(p, &asks, err);
 
+    if (rc != OTL_OK || !asks)
+        return rc;
+    rc = same_rows(p, out, err);
     for (size_t i = 0; i < p->v->steps && rc == OTL_OK; i++) {
         rc = read_check(p->v->read, err);
         if (rc == OTL_OK)
@@ -243,19 +318,14 @@ static enum otl_err pick_k(struct pick *p, struct prom_value *out, struct otl_er
 
 static enum otl_err pick_ratio(struct pick *p, struct prom_value *out, struct otl_error *err)
 {
-    enum otl_err rc = same_rows(p, out, err);
+    enum otl_err rc = check_ratio(p, err);
 
+    if (rc == OTL_OK)
+        rc = same_rows(p, out, err);
     for (size_t i = 0; i < p->v->steps && rc == OTL_OK; i++) {
-        double ratio = p->param[i];
+        const double ratio = p->param[i];
 
-        if (isnan(ratio))
-            return otl_fail(err, OTL_EBADREQUEST, "Ratio value is NaN");
-        if (ratio > 1 || ratio < -1) {
-            rc = eval_warn(p->v, p->e, err,
-                           "ratio value should be between -1 and 1, got %g, capping to %d", ratio,
-                           ratio > 0 ? 1 : -1);
-            ratio = ratio > 0 ? 1 : -1;
-        }
+        rc = read_check(p->v->read, err);
         for (size_t r = 0; r < p->in.n_rows && rc == OTL_OK; r++) {
             struct sample s = eval_sample(&p->in.rows[r], i);
             double at = (double)labels_hash(p->in.rows[r].labels) / 18446744073709551616.0;
@@ -272,49 +342,19 @@ static enum otl_err pick_ratio(struct pick *p, struct prom_value *out, struct ot
 
 /* ---- quantile ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    if (isnan(x) || isnan(y))
-        return isnan(y) - isnan(x); /* NaN is the least */
-    return (x > y) - (x < y);
-}
-
-static double quantile(double q, double *values, size_t n)
-{
-    double rank, lower, upper, weight;
-
-    if (n == 0 || isnan(q))
-        return (double)NAN;
-    if (q < 0)
-        return -(double)INFINITY;
-    if (q > 1)
-        return (double)INFINITY;
-    qsort(values, n, sizeof(*values), by_value);
-    rank = q * (double)(n - 1);
-    lower = fmax(0, floor(rank));
-    upper = fmin((double)(n - 1), lower + 1);
-    weight = rank - floor(rank);
-    return values[(size_t)lower] * (1 - weight) + values[(size_t)upper] * weight;
-}
-
 static enum otl_err quantile_step(struct pick *p, size_t i, struct prom_value *out,
                                   struct otl_error *err)
 {
-    double q = p->param[i];
     enum otl_err rc = OTL_OK;
 
-    if (isnan(q) || q < 0 || q > 1)
-        rc = eval_warn(p->v, p->e->u.aggregate.param, err,
-                       "quantile value should be between 0 and 1, got %g", q);
     memset(p->n_in, 0, p->table.n * sizeof(*p->n_in));
     for (size_t r = 0; r < p->in.n_rows && rc == OTL_OK; r++) {
         struct sample s = eval_sample(&p->in.rows[r], i);
         uint32_t g = p->group[r];
 
         if (s.h != NULL)
-            rc = eval_info(p->v, p->e, err, "ignored histogram in quantile aggregation");
+            rc = eval_info(p->v, eval_unwrap(p->e->u.aggregate.of), err,
+                           "ignored histogram in quantile aggregation");
         else if (!prom_is_stale(s.v))
             p->heap[p->first[g] + p->n_in[g]++].v = s.v;
     }
@@ -322,16 +362,16 @@ static enum otl_err quantile_step(struct pick *p, size_t i, struct prom_value *o
         for (size_t c = 0; c < p->n_in[g]; c++)
             p->values[c] = p->heap[p->first[g] + c].v;
         if (p->n_in[g] > 0)
-            out->rows[g].v[i] = quantile(q, p->values, p->n_in[g]);
+            out->rows[g].v[i] = number_quantile(p->param[i], p->values, p->n_in[g]);
     }
     return rc;
 }
 
 static enum otl_err pick_quantile(struct pick *p, struct prom_value *out, struct otl_error *err)
 {
-    enum otl_err rc = OTL_OK;
+    enum otl_err rc = check_quantile(p, err);
 
-    for (size_t g = 0; g < p->table.n; g++) {
+    for (size_t g = 0; g < p->table.n && rc == OTL_OK; g++) {
         if (eval_add_row(p->v, out, p->table.keys[g], err) == NULL)
             return err->code;
     }

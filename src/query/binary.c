@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "eval_internal.h"
+#include "promql_internal.h"
 
 /* keep: what a comparison comes to; true for arithmetic. A comparison's value is its left side. */
 double binary_numbers(enum binary_op op, double l, double r, bool *keep)
@@ -48,14 +49,9 @@ double binary_numbers(enum binary_op op, double l, double r, bool *keep)
     return l;
 }
 
-static bool is_comparison(enum binary_op op)
-{
-    return op >= OP_EQ && op <= OP_LE;
-}
-
 bool binary_drops_name(const struct expr *e)
 {
-    return !is_comparison(e->u.binary.op) || e->u.binary.is_bool;
+    return !binary_is_comparison(e->u.binary.op) || e->u.binary.is_bool;
 }
 
 static enum otl_err incompatible(struct eval *v, const struct expr *e, const struct sample *l,
@@ -112,8 +108,11 @@ static enum otl_err scaled(struct eval *v, const struct expr *e, const struct sa
     out->h = histogram_copy(left ? l->h : r->h);
     if (out->h == NULL)
         return eval_no_memory(err);
-    /* By 0 counts become infinite or NaN, as dividing each would make them. */
-    histogram_scale(out->h, e->u.binary.op == OP_DIV ? 1 / factor : factor);
+    if (e->u.binary.op == OP_DIV)
+        histogram_divide(out->h, factor);
+    else
+        histogram_scale(out->h, factor);
+    histogram_compact(out->h);
     return OTL_OK;
 }
 
@@ -158,23 +157,20 @@ static enum otl_err one_sample(struct scalar_sink *s, struct prom_row *row, size
         /* What cannot be compared is left out; all else is 0 or 1. */
         out = (struct sample){x.h != NULL && !keep ? prom_stale() : keep ? 1 : 0, NULL};
         keep = true;
-    } else if (keep && is_comparison(e->u.binary.op) && s->scalar_left) {
+    } else if (keep && binary_is_comparison(e->u.binary.op) && s->scalar_left) {
         out.v = x.v; /* a filter keeps the vector's value */
     }
-    if (row->h != NULL) {
-        histogram_free(row->h[i]);
-        row->h[i] = NULL;
-    }
-    row->v[i] = prom_stale();
+    eval_clear(s->v, row, i);
     return keep ? eval_put(s->v, row, i, out, err) : OTL_OK;
 }
 
 static enum otl_err scalar_row(struct row_sink *sink, struct prom_row *row, struct otl_error *err)
 {
     struct scalar_sink *s = (struct scalar_sink *)(void *)sink;
-    enum otl_err rc = OTL_OK;
+    enum otl_err rc;
 
-    if (binary_drops_name(s->e))
+    rc = read_check(s->v->read, err);
+    if (rc == OTL_OK && binary_drops_name(s->e))
         rc = eval_drop_name(s->v, row->labels, &row->labels, err);
     for (size_t i = 0; i < row->n && rc == OTL_OK; i++) {
         struct sample x = eval_sample(row, i);
@@ -196,6 +192,6 @@ enum otl_err eval_vector_scalar(struct eval *v, const struct expr *e, struct row
     s.scalar = scalar;
     if (rc == OTL_OK)
         rc = eval_stream(v, left ? e->u.binary.right : e->u.binary.left, &s.sink, err);
-    free(scalar);
+    eval_free_scalar(v, scalar);
     return rc;
 }

@@ -6,12 +6,24 @@
 #include <stdlib.h>
 
 #include "eval_internal.h"
+#include "promql_internal.h"
 
 #define NONE UINT32_MAX
+enum { ROWS_A_CHECK = 1024 };
 
 struct side {
     struct prom_value rows;
-    uint32_t *match; /* of each row, the number of its matching labels */
+    uint32_t *match;  /* of each row, the number of its matching labels */
+    uint32_t *result; /* and of the result's that it last came to; NONE: none yet */
+};
+
+#define NO_STEP SIZE_MAX
+/* What comes of samples, by labels. */
+struct result {
+    uint32_t row;       /* of out; NONE: all was filtered out as yet */
+    uint32_t match;     /* matching labels of the pair that came to it last, */
+    size_t met_step;    /* at this step */
+    size_t filled_step; /* the last one at which it got a sample */
 };
 
 struct joining {
@@ -22,13 +34,11 @@ struct joining {
     struct label_table results; /* labels of out's rows */
     struct prom_value *out;
     /* By number of matching labels, at the step under way: */
-    uint32_t *one;  /* the row of the "one" side */
-    uint32_t *seen; /* one-to-one: the row of the other side that met it */
-    /* By row of the "many" side: what it last came to. */
-    uint32_t *last_one, *last_out;
-    /* By row of out: the step at which it was filled. */
-    size_t *filled;
-    size_t cap_filled;
+    uint32_t *one;            /* the row of the "one" side */
+    uint32_t *seen;           /* one-to-one: the row of the other side that met it */
+    uint32_t *last_one;       /* by row of the "many" side: the other row of its last result */
+    struct result *by_result; /* by number of a result's labels */
+    size_t cap_results;
 };
 
 /* ---- labels ---- */
@@ -51,13 +61,18 @@ static enum otl_err number_rows(struct joining *j, struct side *s, struct otl_er
     enum otl_err rc = OTL_OK;
 
     s->match = calloc(s->rows.n_rows + 1, sizeof(*s->match));
-    if (s->match == NULL)
+    s->result = malloc((s->rows.n_rows + 1) * sizeof(*s->result));
+    if (s->match == NULL || s->result == NULL)
         return eval_no_memory(err);
+    memset(s->result, 0xff, (s->rows.n_rows + 1) * sizeof(*s->result));
     for (size_t i = 0; i < s->rows.n_rows && rc == OTL_OK; i++) {
         struct labels l;
         bool is_new;
 
-        rc = matching_labels(j, s->rows.rows[i].labels, &l, err);
+        if (i % ROWS_A_CHECK == 0)
+            rc = read_check(j->v->read, err);
+        if (rc == OTL_OK)
+            rc = matching_labels(j, s->rows.rows[i].labels, &l, err);
         if (rc == OTL_OK && !label_table_add(&j->matches, l, &s->match[i], &is_new))
             rc = eval_no_memory(err);
     }
@@ -74,7 +89,7 @@ static enum otl_err result_labels(struct joining *j, struct labels many, struct 
     enum otl_err rc = OTL_OK;
 
     *out = many;
-    if (binary_drops_name(j->e))
+    if (!binary_is_comparison(j->e->u.binary.op))
         rc = eval_drop_name(j->v, *out, out, err);
     if (rc != OTL_OK)
         return rc;
@@ -83,50 +98,64 @@ static enum otl_err result_labels(struct joining *j, struct labels many, struct 
                    : labels_drop(a, *out, m->labels, m->n_labels, out);
     for (size_t i = 0; i < m->n_include && ok; i++)
         ok = labels_set(a, *out, m->include[i], labels_get(one, m->include[i]), out);
-    return ok ? OTL_OK : eval_no_memory(err);
+    if (!ok)
+        return eval_no_memory(err);
+    /* bool takes a name that was included, too. */
+    return j->e->u.binary.is_bool ? eval_drop_name(j->v, *out, out, err) : OTL_OK;
 }
 
-static enum otl_err row_of(struct joining *j, struct labels labels, uint32_t *out,
-                           struct otl_error *err)
+/* The number of a result's labels. */
+static enum otl_err result_of(struct joining *j, struct labels labels, uint32_t *out,
+                              struct otl_error *err)
 {
     bool is_new;
 
     if (!label_table_add(&j->results, labels, out, &is_new))
         return eval_no_memory(err);
-    if (!is_new)
-        return OTL_OK;
-    if (eval_add_row(j->v, j->out, labels, err) == NULL)
-        return err->code;
-    if (j->out->n_rows > j->cap_filled) {
-        size_t cap = j->cap_filled == 0 ? 64 : 2 * j->cap_filled;
-        size_t *filled = reallocarray(j->filled, cap, sizeof(*filled));
+    if (*out >= j->cap_results) {
+        size_t cap = j->cap_results == 0 ? 64 : 2 * j->cap_results;
+        struct result *more = reallocarray(j->by_result, cap, sizeof(*more));
 
-        if (filled == NULL)
+        if (more == NULL)
             return eval_no_memory(err);
-        j->filled = filled;
-        j->cap_filled = cap;
+        j->by_result = more;
+        j->cap_results = cap;
     }
-    j->filled[*out] = SIZE_MAX;
+    if (is_new)
+        j->by_result[*out] =
+            (struct result){.row = NONE, .met_step = NO_STEP, .filled_step = NO_STEP};
+    return OTL_OK;
+}
+
+/* The row of a result, made when its first sample comes: a filter may leave nothing of most. */
+static enum otl_err row_of(struct joining *j, uint32_t result, struct prom_row **out,
+                           struct otl_error *err)
+{
+    struct result *r = &j->by_result[result];
+
+    if (r->row == NONE) {
+        if (eval_add_row(j->v, j->out, j->results.keys[result], err) == NULL)
+            return err->code;
+        r->row = (uint32_t)(j->out->n_rows - 1);
+    }
+    *out = &j->out->rows[r->row];
     return OTL_OK;
 }
 
 /* ---- and, or, unless ---- */
 
-static enum otl_err copy_to(struct joining *j, const struct prom_row *row, size_t i,
+static enum otl_err copy_to(struct joining *j, const struct side *side, size_t r, size_t i,
                             struct otl_error *err)
 {
-    struct sample s = eval_sample(row, i);
-    uint32_t at;
-    enum otl_err rc = row_of(j, row->labels, &at, err);
+    const struct prom_row *row = &side->rows.rows[r];
+    struct prom_row *to;
+    enum otl_err rc = OTL_OK;
 
-    if (rc != OTL_OK)
-        return rc;
-    if (s.h != NULL) {
-        s.h = histogram_copy(s.h);
-        if (s.h == NULL)
-            return eval_no_memory(err);
-    }
-    return eval_put(j->v, &j->out->rows[at], i, s, err);
+    if (side->result[r] == NONE)
+        rc = result_of(j, row->labels, &side->result[r], err);
+    if (rc == OTL_OK)
+        rc = row_of(j, side->result[r], &to, err);
+    return rc == OTL_OK ? eval_put_copy(j->v, to, i, eval_sample(row, i), err) : rc;
 }
 
 static bool is_there(const struct prom_row *row, size_t i)
@@ -149,13 +178,13 @@ static enum otl_err set_step(struct joining *j, size_t i, struct otl_error *err)
             continue;
         j->one[mark->match[r]] = (uint32_t)r;
         if (op == OP_OR)
-            rc = copy_to(j, &mark->rows.rows[r], i, err);
+            rc = copy_to(j, mark, r, i, err);
     }
     for (size_t r = 0; r < pick->rows.n_rows && rc == OTL_OK; r++) {
         bool marked = j->one[pick->match[r]] != NONE;
 
         if (is_there(&pick->rows.rows[r], i) && marked == (op == OP_AND))
-            rc = copy_to(j, &pick->rows.rows[r], i, err);
+            rc = copy_to(j, pick, r, i, err);
     }
     return rc;
 }
@@ -169,8 +198,8 @@ static enum otl_err duplicates(struct joining *j, const struct side *one, size_t
     enum otl_err rc;
 
     labels_print(&match, j->matches.keys[one->match[a]]);
-    labels_print(&first, one->rows.rows[b].labels);
-    labels_print(&second, one->rows.rows[a].labels);
+    labels_print(&first, one->rows.rows[a].labels);
+    labels_print(&second, one->rows.rows[b].labels);
     rc = otl_fail(err, OTL_EBADREQUEST,
                   "found duplicate series for the match group %.120s on the %s hand-side of the "
                   "operation: [%.120s, %.120s];many-to-many matching not allowed: matching labels "
@@ -200,25 +229,59 @@ static enum otl_err mark_one(struct joining *j, const struct side *one, size_t i
     return OTL_OK;
 }
 
-/* Which row of out the pair goes to. */
+/* The result that the pair comes to. */
 static enum otl_err place(struct joining *j, const struct side *many, const struct side *one,
-                          uint32_t m, uint32_t o, uint32_t *at, struct otl_error *err)
+                          uint32_t m, uint32_t o, struct otl_error *err)
 {
     struct labels labels;
     enum otl_err rc;
 
-    if (j->last_out[m] != NONE && j->last_one[m] == o) {
-        *at = j->last_out[m];
+    if (many->result[m] != NONE && j->last_one[m] == o)
         return OTL_OK;
-    }
     rc = result_labels(j, many->rows.rows[m].labels, one->rows.rows[o].labels, &labels, err);
     if (rc == OTL_OK)
-        rc = row_of(j, labels, at, err);
-    if (rc == OTL_OK) {
-        j->last_one[m] = o;
-        j->last_out[m] = *at;
-    }
+        rc = result_of(j, labels, &many->result[m], err);
+    j->last_one[m] = o;
     return rc;
+}
+
+/* A pair that met must be the only one, also where a filter leaves nothing of it. */
+static enum otl_err check_unique(struct joining *j, uint32_t match, uint32_t m, struct result *r,
+                                 size_t i, struct otl_error *err)
+{
+    if (j->e->u.binary.matching.cardinality == ONE_TO_ONE) {
+        if (j->seen[match] != NONE)
+            return otl_fail(err, OTL_EBADREQUEST,
+                            "multiple matches for labels: many-to-one matching must be explicit "
+                            "(group_left/group_right)");
+        j->seen[match] = m;
+    } else if (r->met_step == i && r->match == match) {
+        return otl_fail(err, OTL_EBADREQUEST,
+                        "multiple matches for labels: grouping labels must ensure unique matches");
+    }
+    r->met_step = i;
+    r->match = match;
+    return OTL_OK;
+}
+
+/* A sample, which it takes over, to its result. */
+static enum otl_err fill(struct joining *j, uint32_t result, size_t i, struct sample s,
+                         struct otl_error *err)
+{
+    struct result *r = &j->by_result[result];
+    struct prom_row *row = NULL;
+    enum otl_err rc = OTL_OK;
+
+    if (r->filled_step == i)
+        rc = otl_fail(err, OTL_EBADREQUEST, "vector cannot contain metrics with the same labelset");
+    if (rc == OTL_OK)
+        rc = row_of(j, result, &row, err);
+    if (rc != OTL_OK) {
+        histogram_free(s.h);
+        return rc;
+    }
+    r->filled_step = i;
+    return eval_put(j->v, row, i, s, err);
 }
 
 static enum otl_err meet(struct joining *j, const struct side *many, const struct side *one,
@@ -230,42 +293,26 @@ static enum otl_err meet(struct joining *j, const struct side *many, const struc
     const struct sample *l = swapped ? &y : &x, *r = swapped ? &x : &y;
     struct sample out;
     bool keep, comparable;
-    uint32_t at;
     enum otl_err rc = binary_samples(j->v, e, l, r, &out, &keep, err);
 
     if (rc != OTL_OK)
         return rc;
     comparable = (l->h == NULL) == (r->h == NULL) &&
                  (l->h == NULL || e->u.binary.op == OP_EQ || e->u.binary.op == OP_NE);
-    if (e->u.binary.is_bool && comparable) {
+    if (!keep && !comparable)
+        return OTL_OK;
+    if (e->u.binary.is_bool) {
         histogram_free(out.h);
         out = (struct sample){keep ? 1 : 0, NULL};
-    } else if (!keep) {
-        histogram_free(out.h);
-        return OTL_OK;
+        keep = true;
     }
-    rc = place(j, many, one, m, o, &at, err);
-    if (rc == OTL_OK && e->u.binary.matching.cardinality == ONE_TO_ONE) {
-        if (j->seen[many->match[m]] != NONE)
-            rc = otl_fail(err, OTL_EBADREQUEST,
-                          "multiple matches for labels: many-to-one matching must be explicit "
-                          "(group_left/group_right)");
-        j->seen[many->match[m]] = m;
-    } else if (rc == OTL_OK && j->filled[at] == i) {
-        rc = otl_fail(err, OTL_EBADREQUEST,
-                      "multiple matches for labels: grouping labels must ensure unique matches");
-    }
-    if (rc != OTL_OK) {
-        histogram_free(out.h);
-        return rc;
-    }
-    if (j->filled[at] == i) {
-        histogram_free(out.h);
-        return otl_fail(err, OTL_EBADREQUEST,
-                        "vector cannot contain metrics with the same labelset");
-    }
-    j->filled[at] = i;
-    return eval_put(j->v, &j->out->rows[at], i, out, err);
+    rc = place(j, many, one, m, o, err);
+    if (rc == OTL_OK)
+        rc = check_unique(j, many->match[m], m, &j->by_result[many->result[m]], i, err);
+    if (rc == OTL_OK && keep)
+        return fill(j, many->result[m], i, out, err);
+    histogram_free(out.h);
+    return rc;
 }
 
 static bool any_at(const struct side *s, size_t i)
@@ -318,11 +365,7 @@ static enum otl_err prepare(struct joining *j, struct otl_error *err)
     j->one = calloc(j->matches.n + 1, sizeof(*j->one));
     j->seen = calloc(j->matches.n + 1, sizeof(*j->seen));
     j->last_one = calloc(many, sizeof(*j->last_one));
-    j->last_out = malloc(many * sizeof(*j->last_out));
-    if (j->one == NULL || j->seen == NULL || j->last_one == NULL || j->last_out == NULL)
-        return eval_no_memory(err);
-    memset(j->last_out, 0xff, many * sizeof(*j->last_out));
-    return OTL_OK;
+    return j->one == NULL || j->seen == NULL || j->last_one == NULL ? eval_no_memory(err) : OTL_OK;
 }
 
 enum otl_err eval_two_vectors(struct eval *v, const struct expr *e, struct prom_value *out,
@@ -342,12 +385,13 @@ enum otl_err eval_two_vectors(struct eval *v, const struct expr *e, struct prom_
     eval_free(v, &j.right.rows);
     free(j.left.match);
     free(j.right.match);
+    free(j.left.result);
+    free(j.right.result);
     label_table_fini(&j.matches);
     label_table_fini(&j.results);
     free(j.one);
     free(j.seen);
     free(j.last_one);
-    free(j.last_out);
-    free(j.filled);
+    free(j.by_result);
     return rc;
 }

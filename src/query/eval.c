@@ -1,4 +1,4 @@
-/* eval.c -- which part evaluates what, and the rows that they all make. */
+/* eval.c -- which part evaluates what. */
 #include "eval_internal.h"
 
 #include <stdarg.h>
@@ -6,258 +6,6 @@
 #include <stdlib.h>
 
 #include "otlite/clock.h"
-
-/* ---- rows ---- */
-
-enum otl_err eval_no_memory(struct otl_error *err)
-{
-    return otl_fail(err, OTL_ENOMEM, "query: no memory");
-}
-
-/* Rows that are held count against the limits of the query. */
-static enum otl_err hold(struct eval *v, size_t samples, struct otl_error *err)
-{
-    v->held += samples;
-    if (v->held > v->stats.peak_samples)
-        v->stats.peak_samples = v->held;
-    if (v->opts->max_samples != 0 && v->held > v->opts->max_samples)
-        return otl_fail(err, OTL_ETOOBIG,
-                        "query processing would load too many samples into memory in query "
-                        "execution: more than query.max_samples, %llu",
-                        (unsigned long long)v->opts->max_samples);
-    return read_charge(v->read, (int64_t)(samples * sizeof(double)), err);
-}
-
-static void release(struct eval *v, size_t samples)
-{
-    struct otl_error ignored;
-
-    v->held -= samples;
-    /* Giving back cannot fail. */
-    if (read_charge(v->read, -(int64_t)(samples * sizeof(double)), &ignored) != OTL_OK)
-        return;
-}
-
-enum otl_err eval_new_row(struct eval *v, struct labels labels, struct prom_row *out,
-                          struct otl_error *err)
-{
-    enum otl_err rc = hold(v, v->steps, err);
-
-    *out = (struct prom_row){.labels = labels, .n = v->steps};
-    if (rc == OTL_OK)
-        out->v = malloc(v->steps * sizeof(*out->v));
-    if (out->v == NULL) {
-        release(v, v->steps);
-        out->n = 0;
-        return rc != OTL_OK ? rc : eval_no_memory(err);
-    }
-    for (size_t i = 0; i < v->steps; i++)
-        out->v[i] = prom_stale();
-    return OTL_OK;
-}
-
-void eval_free_row(struct eval *v, struct prom_row *row)
-{
-    if (row->v != NULL)
-        release(v, row->n);
-    prom_row_fini(row);
-}
-
-void eval_free(struct eval *v, struct prom_value *value)
-{
-    for (size_t i = 0; i < value->n_rows; i++)
-        eval_free_row(v, &value->rows[i]);
-    value->n_rows = 0;
-    prom_value_fini(value);
-}
-
-static enum otl_err room(struct prom_value *out, struct otl_error *err)
-{
-    size_t cap = out->cap_rows == 0 ? 16 : 2 * out->cap_rows;
-    struct prom_row *rows;
-
-    if (out->n_rows < out->cap_rows)
-        return OTL_OK;
-    rows = reallocarray(out->rows, cap, sizeof(*rows));
-    if (rows == NULL)
-        return eval_no_memory(err);
-    out->rows = rows;
-    out->cap_rows = cap;
-    return OTL_OK;
-}
-
-struct prom_row *eval_add_row(struct eval *v, struct prom_value *out, struct labels labels,
-                              struct otl_error *err)
-{
-    if (room(out, err) != OTL_OK || eval_new_row(v, labels, &out->rows[out->n_rows], err) != OTL_OK)
-        return NULL;
-    return &out->rows[out->n_rows++];
-}
-
-struct prom_histogram **eval_row_histograms(struct eval *v, struct prom_row *r,
-                                            struct otl_error *err)
-{
-    (void)v;
-    if (r->h == NULL)
-        r->h = calloc(r->n + 1, sizeof(*r->h));
-    if (r->h == NULL)
-        (void)eval_no_memory(err);
-    return r->h;
-}
-
-enum otl_err prom_value_move_row(struct eval *v, struct prom_value *out, struct prom_row *r,
-                                 struct otl_error *err)
-{
-    enum otl_err rc = room(out, err);
-
-    (void)v;
-    if (rc == OTL_OK) {
-        out->rows[out->n_rows++] = *r;
-        *r = (struct prom_row){0};
-    }
-    return rc;
-}
-
-enum otl_err eval_put(struct eval *v, struct prom_row *r, size_t i, struct sample s,
-                      struct otl_error *err)
-{
-    if (s.h == NULL) {
-        r->v[i] = s.v;
-        return OTL_OK;
-    }
-    if (eval_row_histograms(v, r, err) == NULL) {
-        histogram_free(s.h);
-        return OTL_ENOMEM;
-    }
-    r->h[i] = s.h;
-    return OTL_OK;
-}
-
-bool eval_row_is_empty(const struct prom_row *r)
-{
-    for (size_t i = 0; i < r->n; i++) {
-        if (!prom_is_stale(r->v[i]) || (r->h != NULL && r->h[i] != NULL))
-            return false;
-    }
-    return true;
-}
-
-enum otl_err eval_drop_name(struct eval *v, struct labels l, struct labels *out,
-                            struct otl_error *err)
-{
-    const struct bytes name = bytes_str(LABEL_NAME);
-
-    return labels_drop(v->arena, l, &name, 1, out) ? OTL_OK : eval_no_memory(err);
-}
-
-/* ---- rows of the same labels ---- */
-
-static enum otl_err same_labelset(struct otl_error *err)
-{
-    return otl_fail(err, OTL_EBADREQUEST, "vector cannot contain metrics with the same labelset");
-}
-
-/* from's samples into row, which has none at their steps. */
-static enum otl_err merge(struct eval *v, struct prom_row *row, struct prom_row *from,
-                          struct otl_error *err)
-{
-    enum otl_err rc = OTL_OK;
-
-    for (size_t i = 0; i < row->n && rc == OTL_OK; i++) {
-        struct sample there = eval_sample(row, i), s = eval_sample(from, i);
-
-        if (sample_is_absent(&s))
-            continue;
-        if (!sample_is_absent(&there))
-            return same_labelset(err);
-        if (s.h != NULL)
-            from->h[i] = NULL;
-        rc = eval_put(v, row, i, s, err);
-    }
-    return rc;
-}
-
-enum otl_err eval_join_equal(struct eval *v, struct prom_value *out, struct otl_error *err)
-{
-    struct label_table t = {0};
-    size_t kept = 0;
-    enum otl_err rc = OTL_OK;
-
-    for (size_t i = 0; i < out->n_rows && rc == OTL_OK; i++) {
-        struct prom_row *row = &out->rows[i];
-        uint32_t at;
-        bool is_new;
-
-        if (!label_table_add(&t, row->labels, &at, &is_new)) {
-            rc = eval_no_memory(err);
-            break;
-        }
-        if (is_new) {
-            if (kept != i) {
-                out->rows[kept] = *row;
-                *row = (struct prom_row){0};
-            }
-            kept++;
-        } else {
-            rc = merge(v, &out->rows[at], row, err);
-            eval_free_row(v, row);
-        }
-    }
-    if (rc == OTL_OK)
-        out->n_rows = kept;
-    label_table_fini(&t);
-    return rc;
-}
-
-/* After functions over ranges and unary minus Prometheus refuses them, be it that no step has both.
- */
-static enum otl_err refuse_equal(const struct prom_value *out, struct otl_error *err)
-{
-    struct label_table t = {0};
-    enum otl_err rc = OTL_OK;
-
-    for (size_t i = 0; i < out->n_rows && rc == OTL_OK; i++) {
-        uint32_t at;
-        bool is_new;
-
-        if (!label_table_add(&t, out->rows[i].labels, &at, &is_new))
-            rc = eval_no_memory(err);
-        else if (!is_new)
-            rc = same_labelset(err);
-    }
-    label_table_fini(&t);
-    return rc;
-}
-
-static int by_labels(const void *a, const void *b)
-{
-    return labels_compare(((const struct prom_row *)a)->labels,
-                          ((const struct prom_row *)b)->labels);
-}
-
-static void sort_rows(struct prom_value *out)
-{
-    if (out->n_rows > 1)
-        qsort(out->rows, out->n_rows, sizeof(*out->rows), by_labels);
-}
-
-static void drop_empty(struct eval *v, struct prom_value *out)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < out->n_rows; i++) {
-        if (eval_row_is_empty(&out->rows[i])) {
-            eval_free_row(v, &out->rows[i]);
-        } else {
-            if (kept != i) {
-                out->rows[kept] = out->rows[i];
-                out->rows[i] = (struct prom_row){0};
-            }
-            kept++;
-        }
-    }
-    out->n_rows = kept;
-}
 
 /* ---- annotations ---- */
 
@@ -346,8 +94,8 @@ static enum otl_err scalar_binary(struct eval *v, const struct expr *e, double *
         if (e->u.binary.is_bool)
             out[i] = keep ? 1 : 0;
     }
-    free(l);
-    free(r);
+    eval_free_scalar(v, l);
+    eval_free_scalar(v, r);
     return rc;
 }
 
@@ -356,15 +104,16 @@ static enum otl_err call_matrix(struct eval *v, const struct expr *e, struct pro
 
 enum otl_err eval_scalar(struct eval *v, const struct expr *e, double **out, struct otl_error *err)
 {
-    double *s = malloc((v->steps + 1) * sizeof(*s));
+    double *s = eval_new_scalar(v, err), *inner = NULL;
     struct prom_value value = {.type = PROM_SCALAR};
-    double *inner = NULL;
-    enum otl_err rc = OTL_OK;
+    enum otl_err rc = read_check(v->read, err);
 
     e = eval_unwrap(e);
     *out = NULL;
-    if (s == NULL)
-        return eval_no_memory(err);
+    if (s == NULL || rc != OTL_OK) {
+        eval_free_scalar(v, s);
+        return s == NULL ? err->code : rc;
+    }
     switch (e->kind) {
     case EXPR_NUMBER:
         for (size_t i = 0; i < v->steps; i++)
@@ -375,7 +124,7 @@ enum otl_err eval_scalar(struct eval *v, const struct expr *e, double **out, str
         rc = eval_scalar(v, e->u.of, &inner, err);
         for (size_t i = 0; i < v->steps && rc == OTL_OK; i++)
             s[i] = e->kind == EXPR_NEGATE ? -inner[i] : inner[i];
-        free(inner);
+        eval_free_scalar(v, inner);
         break;
     case EXPR_BINARY:
         rc = scalar_binary(v, e, s, err);
@@ -392,7 +141,7 @@ enum otl_err eval_scalar(struct eval *v, const struct expr *e, double **out, str
     if (rc == OTL_OK)
         *out = s;
     else
-        free(s);
+        eval_free_scalar(v, s);
     return rc;
 }
 
@@ -489,7 +238,7 @@ static enum otl_err call_map(struct eval *v, const struct expr *e, struct row_si
     if (rc == OTL_OK)
         rc = eval_stream(v, vector, &m.sink, err);
     for (size_t i = 0; i < n; i++)
-        free(scalars[i]);
+        eval_free_scalar(v, scalars[i]);
     return rc;
 }
 
@@ -529,8 +278,47 @@ static enum otl_err give_rows(struct eval *v, struct prom_value *value, struct r
     return rc;
 }
 
-/* May two series of it have the same labels once the name is gone? Not when one name was asked for.
- */
+static bool is_name(struct bytes label)
+{
+    return bytes_equal(label, bytes_str(LABEL_NAME));
+}
+
+static bool has_one_name(const struct expr *e);
+
+static bool aggregate_has_one_name(const struct expr *e)
+{
+    const struct expr *param = e->u.aggregate.param;
+
+    if (aggregate_keeps_series(e->u.aggregate.op))
+        return has_one_name(e->u.aggregate.of);
+    if (e->u.aggregate.without)
+        return true;
+    for (size_t i = 0; i < e->u.aggregate.n_labels; i++) {
+        if (is_name(e->u.aggregate.labels[i]))
+            return false;
+    }
+    return e->u.aggregate.op != AGG_COUNT_VALUES || !is_name(eval_unwrap(param)->u.string);
+}
+
+static bool binary_has_one_name(const struct expr *e)
+{
+    const struct matching *m = &e->u.binary.matching;
+
+    for (size_t i = 0; i < m->n_include; i++) {
+        if (is_name(m->include[i]))
+            return e->u.binary.is_bool;
+    }
+    if (e->u.binary.op < OP_AND && binary_drops_name(e))
+        return true;
+    /* A filter. */
+    return e->u.binary.op < OP_AND &&
+           (e->u.binary.right->type == PROM_SCALAR
+                ? has_one_name(e->u.binary.left)
+                : e->u.binary.left->type == PROM_SCALAR && has_one_name(e->u.binary.right));
+}
+
+/* Are all names of its series the same, or is there none? Then no two have the same labels once the
+ * name is gone. */
 static bool has_one_name(const struct expr *e)
 {
     e = eval_unwrap(e);
@@ -539,19 +327,22 @@ static bool has_one_name(const struct expr *e)
         for (size_t i = 0; i < e->u.selector.n_matchers; i++) {
             const struct label_matcher *m = &e->u.selector.matchers[i];
 
-            if (m->op == LABEL_EQUAL && bytes_equal(m->name, bytes_str(LABEL_NAME)))
+            if (m->op == LABEL_EQUAL && is_name(m->name))
                 return true;
         }
         return false;
     case EXPR_SUBQUERY:
         return has_one_name(e->u.subquery.of);
     case EXPR_AGGREGATE:
-        return !aggregate_keeps_series(e->u.aggregate.op) || has_one_name(e->u.aggregate.of);
-    case EXPR_NEGATE:
+        return aggregate_has_one_name(e);
+    case EXPR_BINARY:
+        return binary_has_one_name(e);
+    case EXPR_CALL:
+        return e->u.call.function->kind != FUNCTION_MATRIX && !e->u.call.function->keeps_name;
     case EXPR_PLUS:
         return has_one_name(e->u.of);
     default:
-        return false;
+        return e->kind == EXPR_NEGATE;
     }
 }
 
@@ -647,7 +438,7 @@ static enum otl_err collect(struct eval *v, const struct expr *e, struct prom_va
         return eval_selector(v, e, SELECT_SAMPLES, &c.sink, err);
     case EXPR_NEGATE:
         rc = eval_stream(v, e->u.of, &negate.sink, err);
-        return rc == OTL_OK ? refuse_equal(out, err) : rc;
+        return rc == OTL_OK ? eval_refuse_equal(out, err) : rc;
     case EXPR_AGGREGATE:
         return eval_aggregate(v, e, out, err);
     case EXPR_BINARY:
@@ -662,7 +453,7 @@ static enum otl_err collect(struct eval *v, const struct expr *e, struct prom_va
             rc = eval_selector(v, arg, SELECT_TIMESTAMP, &c.sink, err);
         else if (e->u.call.function->kind == FUNCTION_RANGE) {
             rc = eval_range_call(v, e, &c.sink, err);
-            return rc == OTL_OK ? refuse_equal(out, err) : rc;
+            return rc == OTL_OK ? eval_refuse_equal(out, err) : rc;
         } else if (e->u.call.function->kind == FUNCTION_MAP && e->u.call.n_args > 0)
             rc = call_map(v, e, &c.sink, err);
         else
@@ -703,9 +494,9 @@ enum otl_err eval_whole(struct eval *v, const struct expr *e, struct prom_value 
         rc = collect(v, e, out, err);
     if (rc != OTL_OK)
         return rc;
-    drop_empty(v, out);
+    eval_drop_empty(v, out);
     if (v->steps > 1 || !orders_rows(e))
-        sort_rows(out);
+        eval_sort_rows(out);
     return OTL_OK;
 }
 

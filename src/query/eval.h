@@ -38,7 +38,7 @@ struct eval {
     int64_t query_start_ms, query_end_ms; /* what start() and end() are, in subqueries too */
     struct annotations infos, warnings;
     struct eval_stats stats;
-    uint64_t held; /* samples in rows now */
+    uint64_t held; /* samples in rows and scalars now; a histogram counts by its size */
 };
 
 /* out: of e's type; an instant query of a range vector gives PROM_MATRIX. Series of a vector are
@@ -59,6 +59,9 @@ enum otl_err eval_warn(struct eval *v, const struct expr *e, struct otl_error *e
 /* A row of `steps` absent samples at the end of out, charged to the budget. NULL: err is set. */
 struct prom_row *eval_add_row(struct eval *v, struct prom_value *out, struct labels labels,
                               struct otl_error *err);
+/* A scalar's column of `steps`, charged to the budget, for prom_value's scalar. NULL: err is set.
+ */
+double *eval_new_scalar(struct eval *v, struct otl_error *err);
 /* h of a row, made when it has none. NULL: no memory, err is set. */
 struct prom_histogram **eval_row_histograms(struct eval *v, struct prom_row *r,
                                             struct otl_error *err);

@@ -18,10 +18,12 @@ enum otl_err eval_whole(struct eval *v, const struct expr *e, struct prom_value 
 /* A range vector as rows with times, of an instant query. */
 enum otl_err eval_matrix(struct eval *v, const struct expr *e, struct prom_value *out,
                          struct otl_error *err) OTL_MUSTCHECK;
-/* A scalar, one a step, malloced. */
+/* A scalar, one a step; eval_free_scalar frees it. */
 enum otl_err eval_scalar(struct eval *v, const struct expr *e, double **out,
                          struct otl_error *err) OTL_MUSTCHECK;
+void eval_free_scalar(struct eval *v, double *scalar);
 
+/* eval_rows.c */
 /* Free it, and give back what its rows were charged. */
 void eval_free(struct eval *v, struct prom_value *value);
 void eval_free_row(struct eval *v, struct prom_row *row);
@@ -34,10 +36,29 @@ static inline struct sample eval_sample(const struct prom_row *r, size_t i)
 {
     return (struct sample){r->v[i], r->h == NULL ? NULL : r->h[i]};
 }
-/* Put a sample into a row, whose owner h becomes; absent ones are passed over. */
+/* Put a sample into a row, whose owner h becomes, also where it fails; absent ones are passed over.
+ */
 enum otl_err eval_put(struct eval *v, struct prom_row *r, size_t i, struct sample s,
                       struct otl_error *err) OTL_MUSTCHECK;
+/* Likewise of a sample that is borrowed. */
+enum otl_err eval_put_copy(struct eval *v, struct prom_row *r, size_t i, struct sample s,
+                           struct otl_error *err) OTL_MUSTCHECK;
+/* Make a sample absent. */
+void eval_clear(struct eval *v, struct prom_row *r, size_t i);
+/* Count samples that are held against the limits of the query. */
+enum otl_err eval_hold(struct eval *v, size_t samples, struct otl_error *err) OTL_MUSTCHECK;
+/* Histograms count as samples by their bytes, as in Prometheus: *held is what some of them count as
+ * now. */
+enum otl_err eval_hold_histogram(struct eval *v, size_t *held, size_t bytes,
+                                 struct otl_error *err) OTL_MUSTCHECK;
+void eval_release_histograms(struct eval *v, size_t *held);
+/* Functions over ranges and unary minus refuse two rows of one label set, be it that no step has
+ * both. */
+enum otl_err eval_refuse_equal(const struct prom_value *out, struct otl_error *err) OTL_MUSTCHECK;
+void eval_sort_rows(struct prom_value *out);
+void eval_drop_empty(struct eval *v, struct prom_value *out);
 enum otl_err eval_no_memory(struct otl_error *err);
+
 /* Without parentheses. */
 const struct expr *eval_unwrap(const struct expr *e);
 

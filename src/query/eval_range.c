@@ -260,20 +260,6 @@ static struct range_memory *remember(struct calling *c, const struct samples *in
     return &c->memory;
 }
 
-/* A sample for another step. */
-static enum otl_err copy_sample(struct eval *v, struct prom_row *row, size_t i, size_t from,
-                                struct otl_error *err)
-{
-    struct sample s = eval_sample(row, from);
-
-    if (s.h != NULL) {
-        s.h = histogram_copy(s.h);
-        if (s.h == NULL)
-            return eval_no_memory(err);
-    }
-    return eval_put(v, row, i, s, err);
-}
-
 static enum otl_err call_series(struct range_sink *sink, struct labels labels,
                                 const struct samples *in, struct otl_error *err)
 {
@@ -302,7 +288,7 @@ static enum otl_err call_series(struct range_sink *sink, struct labels labels,
         if (rc != OTL_OK)
             break;
         if (c->same_everywhere && i > 0) {
-            rc = copy_sample(v, &row, i, 0, err);
+            rc = eval_put_copy(v, &row, i, eval_sample(&row, 0), err);
             continue;
         }
         if (!slide_to(&slide, in, w.start, w.end))
@@ -353,7 +339,7 @@ enum otl_err eval_range_call(struct eval *v, const struct expr *e, struct row_si
     }
     free(c.memory.index);
     for (size_t i = 0; i < n; i++)
-        free(scalars[i]);
+        eval_free_scalar(v, scalars[i]);
     return rc;
 }
 
@@ -400,15 +386,14 @@ static enum otl_err keep_series(struct range_sink *sink, struct labels labels,
 {
     struct making *m = (struct making *)(void *)sink;
     struct prom_row row = {.labels = labels, .n = in->n};
-    enum otl_err rc = OTL_OK;
+    enum otl_err rc = eval_hold(m->v, in->n, err);
 
+    if (rc == OTL_OK)
+        rc = read_charge(m->v->read, (int64_t)(in->n * sizeof(*row.t)), err);
     row.t = malloc(in->n * sizeof(*row.t));
     row.v = malloc(in->n * sizeof(*row.v));
-    if (row.t == NULL || row.v == NULL)
+    if (rc == OTL_OK && (row.t == NULL || row.v == NULL))
         rc = eval_no_memory(err);
-    m->v->held += in->n; /* given back by eval_free */
-    if (rc == OTL_OK)
-        rc = read_charge(m->v->read, (int64_t)(in->n * sizeof(double)), err);
     if (rc == OTL_OK) {
         memcpy(row.t, in->t, in->n * sizeof(*row.t));
         memcpy(row.v, in->v, in->n * sizeof(*row.v));
@@ -416,21 +401,13 @@ static enum otl_err keep_series(struct range_sink *sink, struct labels labels,
     for (size_t i = 0; i < in->n && rc == OTL_OK && in->h != NULL; i++) {
         if (in->h[i] == NULL)
             continue;
-        if (eval_row_histograms(m->v, &row, err) == NULL ||
-            (row.h[i] = histogram_copy(in->h[i])) == NULL)
-            rc = eval_no_memory(err);
         row.v[i] = prom_stale();
+        rc = eval_put_copy(m->v, &row, i, (struct sample){prom_stale(), in->h[i]}, err);
     }
     if (rc == OTL_OK)
         rc = prom_value_move_row(m->v, m->out, &row, err);
-    prom_row_fini(&row);
+    eval_free_row(m->v, &row);
     return rc;
-}
-
-static int by_labels(const void *a, const void *b)
-{
-    return labels_compare(((const struct prom_row *)a)->labels,
-                          ((const struct prom_row *)b)->labels);
 }
 
 enum otl_err eval_matrix(struct eval *v, const struct expr *e, struct prom_value *out,
@@ -445,7 +422,7 @@ enum otl_err eval_matrix(struct eval *v, const struct expr *e, struct prom_value
                         "or instant Vector");
     out->type = PROM_MATRIX;
     rc = scan(v, e, &m.sink, err);
-    if (rc == OTL_OK && out->n_rows > 1)
-        qsort(out->rows, out->n_rows, sizeof(*out->rows), by_labels);
+    if (rc == OTL_OK)
+        eval_sort_rows(out);
     return rc;
 }

@@ -50,16 +50,11 @@ struct selecting {
 static enum otl_err put_sample(struct selecting *s, struct prom_row *row, size_t i,
                                const struct samples *in, size_t k, struct otl_error *err)
 {
-    struct sample out = {in->v[k], NULL};
+    struct sample out = {in->v[k], in->h == NULL ? NULL : in->h[k]};
 
     if (s->what != SELECT_SAMPLES)
-        out.v = (double)in->t[k] / 1000;
-    else if (in->h != NULL && in->h[k] != NULL) {
-        out.h = histogram_copy(in->h[k]);
-        if (out.h == NULL)
-            return eval_no_memory(err);
-    }
-    return eval_put(s->v, row, i, out, err);
+        out = (struct sample){(double)in->t[k] / 1000, NULL};
+    return eval_put_copy(s->v, row, i, out, err);
 }
 
 static enum otl_err take_series(void *arg, size_t at, const struct samples *in,

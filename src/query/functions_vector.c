@@ -7,10 +7,10 @@
 #include "eval_internal.h"
 #include "functions_internal.h"
 
-static enum otl_err new_scalar(const struct eval *e, struct prom_value *out, struct otl_error *err)
+static enum otl_err new_scalar(struct eval *e, struct prom_value *out, struct otl_error *err)
 {
-    out->scalar = malloc((e->steps + 1) * sizeof(*out->scalar));
-    return out->scalar == NULL ? functions_no_memory(err) : OTL_OK;
+    out->scalar = eval_new_scalar(e, err);
+    return out->scalar == NULL ? err->code : OTL_OK;
 }
 
 MATRIX_FUNCTION(fn_pi)

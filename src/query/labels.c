@@ -1,6 +1,7 @@
 #include "labels.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct bytes labels_get(struct labels l, struct bytes name)
 {
@@ -44,59 +45,57 @@ uint64_t labels_hash(struct labels l)
     return h;
 }
 
-static bool is_identifier(struct bytes name, bool colons)
+static bool is_identifier(struct bytes name)
 {
     for (size_t i = 0; i < name.n; i++) {
         uint8_t c = name.p[i];
 
         if (!(c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-              (colons && c == ':') || (i > 0 && c >= '0' && c <= '9')))
+              (i > 0 && c >= '0' && c <= '9')))
             return false;
     }
     return name.n > 0;
 }
 
+/* As Go's strconv.Quote. */
 static void print_quoted(struct buf *out, struct bytes s)
 {
+    static const char escaped[] = "\a\b\f\n\r\t\v\"\\", as[] = "abfnrtv\"\\";
+
     buf_add_char(out, '"');
     for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] == '\n') {
-            buf_add_str(out, "\\n");
-            continue;
-        }
-        if (s.p[i] == '"' || s.p[i] == '\\')
+        const char c = (char)s.p[i];
+        const char *at = c == '\0' ? NULL : strchr(escaped, c);
+
+        if (at != NULL) {
             buf_add_char(out, '\\');
-        buf_add_char(out, (char)s.p[i]);
+            buf_add_char(out, as[at - escaped]);
+        } else if (s.p[i] < 0x20 || s.p[i] == 0x7f) {
+            buf_printf(out, "\\x%02x", s.p[i]);
+        } else {
+            buf_add_char(out, c);
+        }
     }
     buf_add_char(out, '"');
 }
 
+static void print_label(struct buf *out, struct label l)
+{
+    if (is_identifier(l.name))
+        buf_add_bytes(out, l.name);
+    else
+        print_quoted(out, l.name);
+    buf_add_char(out, '=');
+    print_quoted(out, l.value);
+}
+
 void labels_print(struct buf *out, struct labels l)
 {
-    struct bytes name = labels_get(l, bytes_str(LABEL_NAME));
-    bool bare = is_identifier(name, true), first = true;
-
-    if (bare)
-        buf_add_bytes(out, name);
-    if (bare && l.n == 1)
-        return;
     buf_add_char(out, '{');
-    if (!bare && name.n > 0) {
-        print_quoted(out, name);
-        first = false;
-    }
     for (size_t i = 0; i < l.n; i++) {
-        if (bytes_equal(l.l[i].name, bytes_str(LABEL_NAME)))
-            continue;
-        if (!first)
+        if (i > 0)
             buf_add_str(out, ", ");
-        first = false;
-        if (is_identifier(l.l[i].name, false))
-            buf_add_bytes(out, l.l[i].name);
-        else
-            print_quoted(out, l.l[i].name);
-        buf_add_char(out, '=');
-        print_quoted(out, l.l[i].value);
+        print_label(out, l.l[i]);
     }
     buf_add_char(out, '}');
 }

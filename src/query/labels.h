@@ -23,7 +23,8 @@ bool labels_equal(struct labels a, struct labels b);
 /* The order in which Prometheus sorts series: label by label, name then value, shorter first. */
 int labels_compare(struct labels a, struct labels b);
 uint64_t labels_hash(struct labels l);
-/* As text: name{a="1",b="2"}, names that are no identifiers quoted, as Prometheus prints it. */
+/* As text: {__name__="name", a="1"}, names that are no identifiers quoted, as messages of the
+ * evaluator have it. */
 void labels_print(struct buf *out, struct labels l);
 
 /* The following make labels in the arena that borrow the bytes of the old ones. False: no memory.

@@ -53,8 +53,9 @@ struct prom_row {
     struct labels labels;
     double *v;
     struct prom_histogram **h;
-    int64_t *t; /* PROM_MATRIX only: the times; n of them */
-    size_t n;   /* of v: the query's steps, or of this matrix row */
+    int64_t *t;  /* PROM_MATRIX only: the times; n of them */
+    size_t n;    /* of v: the query's steps, or of this matrix row */
+    size_t held; /* what h's histograms count as against the limits of the query (eval.h) */
 };
 
 struct prom_value {

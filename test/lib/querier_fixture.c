@@ -12,6 +12,7 @@
 
 #include "query/format_number.h"
 #include "query/value.h"
+#include "series_text.h"
 
 static void ok(enum otl_err rc, const struct otl_error *err)
 {
@@ -150,7 +151,7 @@ static char *answer(struct qf *q, const char *selector, int64_t from_ms, int64_t
         assert_true(i == 0 || labels_compare(l.set->labels[i - 1], l.set->labels[i]) < 0);
         if (samples && l.of[i].n == 0)
             continue;
-        labels_print(&out, l.set->labels[i]);
+        print_series(&out, l.set->labels[i]);
         buf_add_bytes(&out, buf_bytes(&l.of[i]));
         buf_add_char(&out, '\n');
     }

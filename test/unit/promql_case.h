@@ -17,8 +17,9 @@
 #include <cmocka.h>
 
 #include "otlite/matcher.h"
-#include "query/eval.h"
+#include "query/eval_internal.h"
 #include "query/format_number.h"
+#include "series_text.h"
 #include "store/read_internal.h"
 
 enum { MAX_SERIES = 256, MAX_POINTS = 1000 };
@@ -198,60 +199,89 @@ static inline void print_value(struct buf *out, const struct prom_value *v, size
             buf_add_char(out, ' ');
         print_sample(out, v->scalar[i], NULL);
     }
+    if (v->type == PROM_STRING)
+        buf_add_bytes(out, v->string);
     for (size_t r = 0; r < v->n_rows; r++) {
         if (out->n > 0)
             buf_add_str(out, "; ");
-        labels_print(out, v->rows[r].labels);
+        print_series(out, v->rows[r].labels);
         for (size_t i = 0; i < v->rows[r].n; i++) {
             buf_add_char(out, ' ');
+            if (v->rows[r].t != NULL)
+                buf_printf(out, "%lld:", (long long)v->rows[r].t[i]);
             print_sample(out, v->rows[r].v[i], v->rows[r].h == NULL ? NULL : v->rows[r].h[i]);
         }
     }
+}
+
+/* One evaluation, to be ended. */
+struct evaluation {
+    struct eval_opts opts;
+    struct arena arena;
+    struct read read;
+    struct eval v;
+    struct prom_value value;
+    struct otl_error err;
+    enum otl_err rc;
+};
+
+static inline void evaluation_init(struct evaluation *x, int64_t start, int64_t end, int64_t step)
+{
+    *x = (struct evaluation){.opts = {.start_ms = start,
+                                      .end_ms = end,
+                                      .step_ms = step,
+                                      .lookback_ms = 300000,
+                                      .subquery_step_ms = 60000}};
+    x->v = (struct eval){
+        .opts = &x->opts, .read = &x->read, .querier = &test_store, .arena = &x->arena};
+    arena_init(&x->arena, SIZE_MAX / 2);
+}
+
+static inline void evaluation_run(struct evaluation *x, const char *text)
+{
+    struct expr *e;
+
+    x->v.text = bytes_str(text);
+    x->rc = promql_parse(&x->arena, x->v.text, &e, &x->err);
+    if (x->rc == OTL_OK)
+        x->rc = eval_query(&x->v, e, &x->value, &x->err);
+}
+
+static inline void evaluation_end(struct evaluation *x)
+{
+    eval_free(&x->v, &x->value);
+    /* What was taken from the budget has been given back. */
+    if (x->rc == OTL_OK) {
+        assert_int_equal(x->read.used_bytes, 0);
+        assert_int_equal(x->v.held, 0);
+    }
+    arena_fini(&x->arena);
 }
 
 /* Evaluates and prints: rows as {a="1"} 1 _ 2, a row after the other with "; " between; then, each
  * after " | ", warnings and infos; an error as "error: ...". The caller frees it. */
 static inline char *evaluate_range(const char *text, int64_t start, int64_t end, int64_t step)
 {
-    const struct eval_opts opts = {.start_ms = start,
-                                   .end_ms = end,
-                                   .step_ms = step,
-                                   .lookback_ms = 300000,
-                                   .subquery_step_ms = 60000};
-    struct arena arena;
-    struct otl_error err = {0};
-    struct read read = {0};
-    struct eval v = {.opts = &opts, .read = &read, .querier = &test_store, .arena = &arena};
-    struct prom_value value = {0};
+    struct evaluation x;
     struct buf out = {0};
-    struct expr *e;
-    enum otl_err rc;
     char *kept;
 
-    arena_init(&arena, SIZE_MAX / 2);
-    v.text = bytes_str(text);
-    rc = promql_parse(&arena, v.text, &e, &err);
-    if (rc == OTL_OK)
-        rc = eval_query(&v, e, &value, &err);
-    if (rc != OTL_OK) {
-        buf_printf(&out, "error: %s", err.msg);
+    evaluation_init(&x, start, end, step);
+    evaluation_run(&x, text);
+    if (x.rc != OTL_OK) {
+        buf_printf(&out, "error: %s", x.err.msg);
     } else {
-        print_value(&out, &value, v.steps);
-        for (size_t i = 0; i < v.warnings.n; i++) {
+        print_value(&out, &x.value, x.v.steps);
+        for (size_t i = 0; i < x.v.warnings.n; i++) {
             buf_add_str(&out, " | ");
-            buf_add_bytes(&out, v.warnings.texts[i]);
+            buf_add_bytes(&out, x.v.warnings.texts[i]);
         }
-        for (size_t i = 0; i < v.infos.n; i++) {
+        for (size_t i = 0; i < x.v.infos.n; i++) {
             buf_add_str(&out, " | ");
-            buf_add_bytes(&out, v.infos.texts[i]);
+            buf_add_bytes(&out, x.v.infos.texts[i]);
         }
     }
-    /* What was taken from the budget has been given back but for the answer. */
-    for (size_t r = 0; r < value.n_rows; r++)
-        read.used_bytes -= value.rows[r].n * sizeof(double);
-    assert_int_equal(read.used_bytes, 0);
-    prom_value_fini(&value);
-    arena_fini(&arena);
+    evaluation_end(&x);
     kept = strdup(buf_cstr(&out));
     buf_fini(&out);
     assert_non_null(kept);

@@ -12,6 +12,7 @@
 
 #include "querier_fixture.h"
 #include "query/value.h"
+#include "series_text.h"
 
 #define MS INT64_C(1000000)
 #define T0 (INT64_C(1704067200000))
@@ -424,10 +425,10 @@ static enum otl_err print_exemplars(void *arg, size_t i, const struct prom_exemp
     struct exemplar_lines *l = arg;
 
     (void)err;
-    labels_print(&l->out, l->set->labels[i]);
+    print_series(&l->out, l->set->labels[i]);
     for (size_t k = 0; k < n; k++) {
         buf_add_char(&l->out, ' ');
-        labels_print(&l->out, e[k].labels);
+        print_series(&l->out, e[k].labels);
         buf_printf(&l->out, " %g@%lld", e[k].value, (long long)(e[k].t - T0));
     }
     buf_add_char(&l->out, '\n');
