@@ -486,7 +486,7 @@ enum otl_err eval_pick(struct eval *v, const struct expr *e, struct prom_value *
         rc = dispatch(&p, out, err);
     eval_free(v, &p.in);
     label_table_fini(&p.table);
-    free(p.param);
+    eval_free_scalar(v, p.param);
     free(p.group);
     free(p.heap);
     free(p.first);
