@@ -23,10 +23,12 @@ enum panel_what {
 };
 enum panel_by { BY_NONE, BY_SERVICE, BY_SERIES };
 enum panel_span {
-    SPAN_HOUR,
+    SPAN_HOUR, /* the last one there is, cut at what is stored; likewise a day */
     SPAN_DAY,
-    SPAN_ALL
-}; /* the last one there is, cut at what is stored */
+    SPAN_ALL,
+    SPAN_LIVE /* all there is, of all metrics, what comes in meanwhile included: an answer can only
+                 be held against what it must at least be */
+};
 
 enum { ALL_METRICS = (1 << GEN_METRICS) - 1 };
 
@@ -43,12 +45,12 @@ enum { MAX_PANELS = 9 };
 
 struct reads_query {
     const char *name, *title;
-    double goal_ms; /* at 100 M points, warm */
+    double goal_ms; /* at 100 M points, warm; NAN: none */
     unsigned n_panels;
     struct panel panels[MAX_PANELS];
 };
 
-enum { READS_QUERIES = 7 };
+enum { READS_QUERIES = 8 };
 extern const struct reads_query reads_queries[READS_QUERIES];
 /* RAW asks for this series: production, a counter. */
 enum { RAW_SERIES = 2 };

@@ -231,6 +231,10 @@ static void write_selector(struct buf *b, const struct panel *p)
     bool single;
     char instance[16];
 
+    if (p->span == SPAN_LIVE) {
+        buf_add_str(b, "{__name__=~\".+\"}");
+        return;
+    }
     panel_names(p, &names, &single);
     buf_printf(b, "{__name__%s\"", single ? "=" : "=~");
     for (size_t i = 0; i < names.n; i++) {
@@ -284,6 +288,10 @@ static enum otl_err otlite_ask(void *self, const struct panel *p, struct answer 
     struct otlite *o = self;
     struct range r = panel_range(p, &o->env.gen);
 
+    if (p->span == SPAN_LIVE) {
+        r.to_ns = INT64_C(9000000000000000000);
+        r.step_ns = r.to_ns - r.from_ns;
+    }
     write_query(&o->sql, p, &r);
     return ask_sql(o, out, out_ns, err);
 }

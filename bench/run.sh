@@ -14,7 +14,7 @@
 #   DURATION=3s      measured time of each run
 #   PARTS='a b'      only these of: limits cases durability series memory reference reads storage maintain soak
 #   READS='1M 100M'  points of reads; default 1M, with full 1M 10M 100M
-#   SYSTEMS=otlite,duckdb,victoria,sqlite  that are asked; default otlite, with full all that can be had
+#   SYSTEMS=otlite,in-process,duckdb,victoria,sqlite  that are asked; default otlite, with full all that can be had
 #   CASES='a b'      only these cases (see `cases` below)
 #   SETTINGS='...'   further arguments for otlite serve, as --set sqlite.checkpoint_pages=250
 set -euo pipefail
@@ -351,7 +351,7 @@ run_reference() {
 run_reads() {
     local points amounts=1M systems=otlite
     if [ "$form" = full ]; then
-        amounts='1M 10M 100M' systems=otlite,duckdb,victoria,sqlite
+        amounts='1M 10M 100M' systems=otlite,in-process,duckdb,victoria,sqlite
         B=$b bench/peers/install.sh
     fi
     for points in ${READS:-$amounts}; do
