@@ -230,7 +230,10 @@ static enum otl_err measure(struct bench *b, const struct reads_system *system, 
     }
     if (rc != OTL_OK || !b->o->ingest || system->load_url == NULL)
         return rc;
-    rc = start_load(system, self, dir, &load, err);
+    if (b->o->data != NULL)
+        rc = kept_spoil(b->o->data, system->key, err);
+    if (rc == OTL_OK)
+        rc = start_load(system, self, dir, &load, err);
     for (unsigned q = 0; q < READS_QUERIES && rc == OTL_OK; q++)
         rc = ask_often(b, system, self, q, &t[q].ingest, err);
     if (rc == OTL_OK)

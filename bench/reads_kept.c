@@ -100,3 +100,13 @@ enum otl_err kept_stored(const char *dir, const char *key, const struct kept_fac
     snprintf(line, sizeof(line), "%.3f %.0f\n", f->seconds, f->bytes);
     return write_line(mark, line, err);
 }
+
+enum otl_err kept_spoil(const char *dir, const char *key, struct otl_error *err)
+{
+    char mark[PATH_ROOM];
+
+    snprintf(mark, sizeof(mark), "%.4000s/%s.stored", dir, key);
+    if (unlink(mark) != 0 && errno != ENOENT)
+        return otl_fail(err, OTL_EIO, "%.256s: %s", mark, strerror(errno));
+    return OTL_OK;
+}

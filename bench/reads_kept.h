@@ -26,5 +26,7 @@ enum otl_err kept_system(const char *dir, const char *key, char *out, size_t n, 
 /* From now on they are. */
 enum otl_err kept_stored(const char *dir, const char *key, const struct kept_facts *f,
                          struct otl_error *err) OTL_MUSTCHECK;
+/* Others will be beside them: the next kept_system stores anew. */
+enum otl_err kept_spoil(const char *dir, const char *key, struct otl_error *err) OTL_MUSTCHECK;
 
 #endif

@@ -25,6 +25,7 @@ static void print_help(FILE *out)
         "  --jitter-ms N     a service sends up to this late [0]\n"
         "  --no-ingest       without the round in which points come in\n"
         "  --data DIR        keep what is stored in DIR; what is there already is asked as it is\n"
+        "                    (until a round in which points come in)\n"
         "  --store-only      with --data: ask nothing yet\n"
         "  --set KEY=VALUE   a setting for otlite\n"
         "  --peers DIR       where bench/peers/install.sh put the peers [peers beside this "

@@ -407,6 +407,12 @@ static void kept_points_are_taken_again_or_refused(void **state)
     assert_true(stored && f.seconds == 2.5 && f.bytes == 4096);
     assert_int_equal(access(file, F_OK), 0);
 
+    /* Nor is what other points came to. */
+    assert_int_equal(kept_spoil(kept, "x", &err), OTL_OK);
+    assert_int_equal(kept_system(kept, "x", system, sizeof(system), &stored, &f, &err), OTL_OK);
+    assert_false(stored);
+    assert_int_equal(access(file, F_OK), -1);
+
     /* A later run asks for the points that are there. */
     later.start_ns += 7200 * NS_PER_S;
     assert_int_equal(kept_open(kept, &later, &err), OTL_OK);
@@ -416,7 +422,7 @@ static void kept_points_are_taken_again_or_refused(void **state)
 
     /* A directory of something else is left alone. */
     assert_int_equal(kept_open(dir, &o, &err), OTL_ECONFIG);
-    assert_int_equal(access(file, F_OK), 0);
+    assert_int_equal(access(system, F_OK), 0);
     scratch_remove(dir);
 }
 
