@@ -217,14 +217,27 @@ static enum otl_err scan(struct eval *v, const struct expr *e, struct range_sink
 /* The window of a step: [lo, hi) of the samples; steps come in order. */
 struct slide {
     size_t lo, hi;
+    size_t lo_stride, hi_stride; /* how far they went last: mostly as far as they go next */
 };
+
+/* Moves *at on to the first of n times that is behind limit. */
+static void advance(size_t *at, size_t *stride, const int64_t *t, size_t n, int64_t limit)
+{
+    const size_t from = *at;
+    size_t i = from;
+
+    if (*stride <= n - from && *stride > 0 && t[from + *stride - 1] <= limit)
+        i += *stride;
+    while (i < n && t[i] <= limit)
+        i++;
+    *stride = i - from;
+    *at = i;
+}
 
 static bool slide_to(struct slide *s, const struct samples *in, int64_t start, int64_t end)
 {
-    while (s->hi < in->n && in->t[s->hi] <= end)
-        s->hi++;
-    while (s->lo < s->hi && in->t[s->lo] <= start)
-        s->lo++;
+    advance(&s->hi, &s->hi_stride, in->t, in->n, end);
+    advance(&s->lo, &s->lo_stride, in->t, s->hi, start);
     return s->lo < s->hi;
 }
 
@@ -265,9 +278,10 @@ static enum otl_err call_series(struct range_sink *sink, struct labels labels,
 {
     struct calling *c = (struct calling *)(void *)sink;
     const struct function *f = c->call.expr->u.call.function;
+    const struct modifiers *m = modifiers_of(c->range);
     struct eval *v = c->v;
     struct prom_row row = {0};
-    struct slide slide = {0, 0};
+    struct slide slide = {0};
     struct labels shown = labels;
     int64_t range = range_of(c->range);
     struct range_memory *memory = remember(c, in);
@@ -279,7 +293,7 @@ static enum otl_err call_series(struct range_sink *sink, struct labels labels,
     if (rc == OTL_OK)
         rc = eval_new_row(v, shown, &row, err);
     for (size_t i = 0; i < v->steps && rc == OTL_OK; i++) {
-        int64_t end = eval_reference(v, modifiers_of(c->range), i);
+        int64_t end = eval_reference(v, m, i);
         struct sample made = {prom_stale(), NULL};
         struct range_window w = {.start = end - range, .end = end, .memory = memory};
 
@@ -356,7 +370,7 @@ static enum otl_err mark_series(struct range_sink *sink, struct labels labels,
                                 const struct samples *in, struct otl_error *err)
 {
     struct making *m = (struct making *)(void *)sink;
-    struct slide slide = {0, 0};
+    struct slide slide = {0};
     struct prom_row *row = eval_add_row(m->v, m->out, labels, err);
 
     if (row == NULL)
@@ -365,7 +379,7 @@ static enum otl_err mark_series(struct range_sink *sink, struct labels labels,
         int64_t end = eval_reference(m->v, modifiers_of(m->range), i);
 
         if (modifiers_of(m->range)->at != AT_NONE)
-            slide = (struct slide){0, 0};
+            slide = (struct slide){0};
         if (slide_to(&slide, in, end - range_of(m->range), end))
             row->v[i] = 1;
     }
