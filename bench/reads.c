@@ -22,8 +22,11 @@
 enum {
     INTERVAL_S = 10,
     LOAD_RATE = 100000,
-    SLOW_S = 10,       /* runs of a query; what does not fit is not run so often */
-    LOAD_SETTLE_S = 5, /* its series are known, and the head is filling */
+    SLOW_S = 10,           /* runs of a query; what does not fit is not run so often */
+    LOAD_SETTLE_MS = 5000, /* its series are known, and the head is filling */
+    /* Five quick runs in a row would all fall into one checkpoint, or none. */
+    INGEST_RUNS = 3, /* times those of the idle round */
+    INGEST_PAUSE_MS = 100,
     NS_IN_MS = 1000000
 };
 
@@ -126,29 +129,33 @@ static enum otl_err ask_once(struct bench *b, const struct reads_system *system,
     return OTL_OK;
 }
 
-/* The median of as many runs as are asked for, or as fit into SLOW_S. */
+static void sleep_ms(int64_t ms)
+{
+    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * NS_IN_MS};
+
+    while (nanosleep(&left, &left) != 0) {
+    }
+}
+
+/* The median of so many runs, or of as many as fit into SLOW_S; pause_ms lies between them. */
 static enum otl_err ask_often(struct bench *b, const struct reads_system *system, void *self,
-                              unsigned query, double *ms, struct otl_error *err)
+                              unsigned query, unsigned runs, int64_t pause_ms, double *ms,
+                              struct otl_error *err)
 {
     int64_t begin_ns = clock_mono_ns();
-    double all[READS_MOST_RUNS];
+    double all[INGEST_RUNS * READS_MOST_RUNS];
     unsigned n = 0;
     enum otl_err rc = OTL_OK;
 
     do {
+        if (n > 0 && pause_ms > 0)
+            sleep_ms(pause_ms);
         rc = ask_once(b, system, self, query, &all[n++], err);
-    } while (rc == OTL_OK && n < b->o->runs && clock_mono_ns() - begin_ns < SLOW_S * NS_PER_S);
+    } while (rc == OTL_OK && n < runs && !isnan(all[0]) &&
+             clock_mono_ns() - begin_ns < SLOW_S * NS_PER_S);
     if (rc == OTL_OK)
         *ms = isnan(all[0]) ? (double)NAN : median(all, n);
     return rc;
-}
-
-static void sleep_s(unsigned s)
-{
-    struct timespec left = {.tv_sec = s};
-
-    while (nanosleep(&left, &left) != 0) {
-    }
 }
 
 /* A generator of our own sends on, until stop_load. */
@@ -179,7 +186,7 @@ static enum otl_err start_load(const struct reads_system *system, void *self, co
     if (rc == OTL_OK)
         rc = child_start(argv, log, false, out, err);
     if (rc == OTL_OK)
-        sleep_s(LOAD_SETTLE_S);
+        sleep_ms(LOAD_SETTLE_MS);
     return rc;
 }
 
@@ -226,7 +233,7 @@ static enum otl_err measure(struct bench *b, const struct reads_system *system, 
     for (unsigned q = 0; q < READS_QUERIES && rc == OTL_OK; q++) {
         rc = ask_once(b, system, self, q, &ignored, err);
         if (rc == OTL_OK)
-            rc = ask_often(b, system, self, q, &t[q].warm, err);
+            rc = ask_often(b, system, self, q, b->o->runs, 0, &t[q].warm, err);
     }
     if (rc != OTL_OK || !b->o->ingest || system->load_url == NULL)
         return rc;
@@ -235,7 +242,8 @@ static enum otl_err measure(struct bench *b, const struct reads_system *system, 
     if (rc == OTL_OK)
         rc = start_load(system, self, dir, &load, err);
     for (unsigned q = 0; q < READS_QUERIES && rc == OTL_OK; q++)
-        rc = ask_often(b, system, self, q, &t[q].ingest, err);
+        rc = ask_often(b, system, self, q, INGEST_RUNS * b->o->runs, INGEST_PAUSE_MS, &t[q].ingest,
+                       err);
     if (rc == OTL_OK)
         rc = stop_load(&load, dir, accepted, err);
     child_stop(&load);
@@ -442,9 +450,10 @@ enum otl_err reads_run(const struct reads_opts *o, const char *command, unsigned
         result_note(
             r,
             "Cold: the process new, its files out of the page cache, the query the first one. "
-            "Warm and with points coming in: medians of %u, or of as many as fit into %d s. Every "
-            "answer was held against what is right; %u were wrong.",
-            o->runs, SLOW_S, b.wrong);
+            "Warm: medians of %u in a row; with points coming in: of %u, %d ms apart; or of as "
+            "many as "
+            "fit into %d s. Every answer was held against what is right; %u were wrong.",
+            o->runs, INGEST_RUNS * o->runs, INGEST_PAUSE_MS, SLOW_S, b.wrong);
         if (rc == OTL_OK)
             rc = result_close(r, err);
     }
