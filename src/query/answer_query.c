@@ -64,13 +64,17 @@ static enum otl_err range_options(const struct answering *a, struct eval_opts *o
 
 /* ---- the answer ---- */
 
-static void add_rows(struct buf *out, const struct prom_value *v, const struct eval *e, bool range,
-                     uint64_t limit)
+static enum otl_err add_rows(struct buf *out, const struct prom_value *v, const struct eval *e,
+                             bool range, uint64_t limit, struct otl_error *err)
 {
     buf_add_char(out, '[');
     for (size_t r = 0; r < v->n_rows && (limit == 0 || r < limit); r++) {
         const struct prom_row *row = &v->rows[r];
         bool first = true, any = false;
+        enum otl_err rc = read_check(e->read, err);
+
+        if (rc != OTL_OK)
+            return rc;
 
         buf_add_str(out, r > 0 ? ",{\"metric\":" : "{\"metric\":");
         answer_metric(out, row->labels);
@@ -101,6 +105,7 @@ static void add_rows(struct buf *out, const struct prom_value *v, const struct e
         buf_add_char(out, '}');
     }
     buf_add_char(out, ']');
+    return OTL_OK;
 }
 
 /* A scalar over a range is a series without labels. */
@@ -128,10 +133,12 @@ static void add_stats(struct buf *out, const struct eval *e)
                e->stats.peak_samples);
 }
 
-static void add_answer(struct answering *a, const struct prom_value *v, const struct eval *e,
-                       bool range, uint64_t limit)
+static enum otl_err add_answer(struct answering *a, const struct prom_value *v,
+                               const struct eval *e, bool range, uint64_t limit,
+                               struct otl_error *err)
 {
     struct buf *out = a->out;
+    enum otl_err rc = OTL_OK;
 
     buf_add_str(out, "{\"resultType\":");
     if (range) {
@@ -139,7 +146,7 @@ static void add_answer(struct answering *a, const struct prom_value *v, const st
         if (v->type == PROM_SCALAR)
             add_scalar_row(out, v, e);
         else
-            add_rows(out, v, e, true, limit);
+            rc = add_rows(out, v, e, true, limit, err);
     } else if (v->type == PROM_SCALAR) {
         buf_add_str(out, "\"scalar\",\"result\":");
         answer_sample(out, eval_time(e, 0), v->scalar[0]);
@@ -152,7 +159,7 @@ static void add_answer(struct answering *a, const struct prom_value *v, const st
     } else {
         buf_add_str(out,
                     v->type == PROM_MATRIX ? "\"matrix\",\"result\":" : "\"vector\",\"result\":");
-        add_rows(out, v, e, v->type == PROM_MATRIX, limit);
+        rc = add_rows(out, v, e, v->type == PROM_MATRIX, limit, err);
     }
     if (answer_param(a->request, "stats").n > 0)
         add_stats(out, e);
@@ -160,6 +167,7 @@ static void add_answer(struct answering *a, const struct prom_value *v, const st
     answer_annotations(out, e);
     if (limit != 0 && v->n_rows > limit && e->warnings.n == 0)
         buf_add_str(out, ",\"warnings\":[\"results truncated due to limit\"]");
+    return rc;
 }
 
 static enum otl_err parse(struct answering *a, struct expr **out, struct otl_error *err)
@@ -212,7 +220,7 @@ enum otl_err answer_query(struct answering *a, enum answer_error *kind, struct o
                          .text = answer_param(a->request, "query")};
     rc = eval_query(&eval, e, &v, err);
     if (rc == OTL_OK)
-        add_answer(a, &v, &eval, range, limit);
+        rc = add_answer(a, &v, &eval, range, limit, err);
     prom_value_fini(&v);
     return rc;
 }

@@ -438,7 +438,7 @@ static enum otl_err collect(struct eval *v, const struct expr *e, struct prom_va
         return eval_selector(v, e, SELECT_SAMPLES, &c.sink, err);
     case EXPR_NEGATE:
         rc = eval_stream(v, e->u.of, &negate.sink, err);
-        return rc == OTL_OK ? eval_refuse_equal(out, err) : rc;
+        return rc == OTL_OK ? eval_refuse_equal(v, out, err) : rc;
     case EXPR_AGGREGATE:
         return eval_aggregate(v, e, out, err);
     case EXPR_BINARY:
@@ -453,7 +453,7 @@ static enum otl_err collect(struct eval *v, const struct expr *e, struct prom_va
             rc = eval_selector(v, arg, SELECT_TIMESTAMP, &c.sink, err);
         else if (e->u.call.function->kind == FUNCTION_RANGE) {
             rc = eval_range_call(v, e, &c.sink, err);
-            return rc == OTL_OK ? eval_refuse_equal(out, err) : rc;
+            return rc == OTL_OK ? eval_refuse_equal(v, out, err) : rc;
         } else if (e->u.call.function->kind == FUNCTION_MAP && e->u.call.n_args > 0)
             rc = call_map(v, e, &c.sink, err);
         else
@@ -496,7 +496,7 @@ enum otl_err eval_whole(struct eval *v, const struct expr *e, struct prom_value 
         return rc;
     eval_drop_empty(v, out);
     if (v->steps > 1 || !orders_rows(e))
-        eval_sort_rows(out);
+        return eval_sort_rows(v, out, err);
     return OTL_OK;
 }
 

@@ -54,8 +54,10 @@ enum otl_err eval_hold_histogram(struct eval *v, size_t *held, size_t bytes,
 void eval_release_histograms(struct eval *v, size_t *held);
 /* Functions over ranges and unary minus refuse two rows of one label set, be it that no step has
  * both. */
-enum otl_err eval_refuse_equal(const struct prom_value *out, struct otl_error *err) OTL_MUSTCHECK;
-void eval_sort_rows(struct prom_value *out);
+enum otl_err eval_refuse_equal(struct eval *v, const struct prom_value *out,
+                               struct otl_error *err) OTL_MUSTCHECK;
+enum otl_err eval_sort_rows(struct eval *v, struct prom_value *out,
+                            struct otl_error *err) OTL_MUSTCHECK;
 void eval_drop_empty(struct eval *v, struct prom_value *out);
 enum otl_err eval_no_memory(struct otl_error *err);
 

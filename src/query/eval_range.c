@@ -436,7 +436,5 @@ enum otl_err eval_matrix(struct eval *v, const struct expr *e, struct prom_value
                         "or instant Vector");
     out->type = PROM_MATRIX;
     rc = scan(v, e, &m.sink, err);
-    if (rc == OTL_OK)
-        eval_sort_rows(out);
-    return rc;
+    return rc == OTL_OK ? eval_sort_rows(v, out, err) : rc;
 }

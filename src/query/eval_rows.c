@@ -4,6 +4,10 @@
 
 #include <stdlib.h>
 
+#include "sorting.h"
+
+enum { ROWS_A_CHECK = 1024 };
+
 /* ---- rows ---- */
 
 enum otl_err eval_no_memory(struct otl_error *err)
@@ -254,10 +258,12 @@ enum otl_err eval_join_equal(struct eval *v, struct prom_value *out, struct otl_
         uint32_t at;
         bool is_new;
 
-        if (!label_table_add(&t, row->labels, &at, &is_new)) {
+        if (i % ROWS_A_CHECK == 0)
+            rc = read_check(v->read, err);
+        if (rc == OTL_OK && !label_table_add(&t, row->labels, &at, &is_new))
             rc = eval_no_memory(err);
+        if (rc != OTL_OK)
             break;
-        }
         if (is_new) {
             if (kept != i) {
                 out->rows[kept] = *row;
@@ -275,7 +281,7 @@ enum otl_err eval_join_equal(struct eval *v, struct prom_value *out, struct otl_
     return rc;
 }
 
-enum otl_err eval_refuse_equal(const struct prom_value *out, struct otl_error *err)
+enum otl_err eval_refuse_equal(struct eval *v, const struct prom_value *out, struct otl_error *err)
 {
     struct label_table t = {0};
     enum otl_err rc = OTL_OK;
@@ -284,6 +290,10 @@ enum otl_err eval_refuse_equal(const struct prom_value *out, struct otl_error *e
         uint32_t at;
         bool is_new;
 
+        if (i % ROWS_A_CHECK == 0)
+            rc = read_check(v->read, err);
+        if (rc != OTL_OK)
+            break;
         if (!label_table_add(&t, out->rows[i].labels, &at, &is_new))
             rc = eval_no_memory(err);
         else if (!is_new)
@@ -299,10 +309,9 @@ static int by_labels(const void *a, const void *b)
                           ((const struct prom_row *)b)->labels);
 }
 
-void eval_sort_rows(struct prom_value *out)
+enum otl_err eval_sort_rows(struct eval *v, struct prom_value *out, struct otl_error *err)
 {
-    if (out->n_rows > 1)
-        qsort(out->rows, out->n_rows, sizeof(*out->rows), by_labels);
+    return sort_checked(v->read, out->rows, out->n_rows, sizeof(*out->rows), by_labels, err);
 }
 
 void eval_drop_empty(struct eval *v, struct prom_value *out)

@@ -5,6 +5,7 @@
 
 #include "format_number.h"
 #include "querier_internal.h"
+#include "sorting.h"
 
 /* A shown series to be, of one source or one target. */
 struct candidate {
@@ -490,8 +491,8 @@ static enum otl_err make_set(struct selecting *x, struct otl_error *err)
         return querier_arena_failed(x->q->arena, err);
     for (size_t i = 0; i < out->n_stored; i++)
         out->stored[i].group = (uint32_t)i;
-    if (x->n_candidates > 0)
-        qsort(x->candidates, x->n_candidates, sizeof(*x->candidates), by_labels);
+    rc = sort_checked(x->q->r, x->candidates, x->n_candidates, sizeof(*x->candidates), by_labels,
+                      err);
     for (size_t i = 0; i < x->n_candidates && rc == OTL_OK;) {
         size_t end = i + 1;
 
