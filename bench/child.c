@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -170,4 +172,20 @@ enum otl_err child_beside(const char *name, char *out, size_t n, struct otl_erro
         return otl_fail(err, OTL_ESYSTEM, "the path of this program is too long");
     strcpy(slash + 1, name);
     return OTL_OK;
+}
+
+unsigned child_free_port(void)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof(a);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    unsigned port = 0;
+
+    if (fd < 0)
+        return 0;
+    if (bind(fd, (const struct sockaddr *)&a, n) == 0 &&
+        getsockname(fd, (struct sockaddr *)&a, &n) == 0)
+        port = ntohs(a.sin_port);
+    close(fd);
+    return port;
 }

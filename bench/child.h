@@ -32,4 +32,7 @@ enum otl_err child_run(const char *const *argv, const char *log, struct buf *out
 enum otl_err child_beside(const char *name, char *out, size_t n,
                           struct otl_error *err) OTL_MUSTCHECK;
 
+/* A port of 127.0.0.1 that was free a moment ago; 0: none. */
+unsigned child_free_port(void);
+
 #endif

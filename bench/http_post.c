@@ -1,6 +1,7 @@
 #include "http_post.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <poll.h>
 
 enum { ANSWER_MS = 600000 };
@@ -8,8 +9,12 @@ enum { ANSWER_MS = 600000 };
 static bool wait_for(int fd, short events)
 {
     struct pollfd p = {.fd = fd, .events = events};
+    int n;
 
-    return poll(&p, 1, ANSWER_MS) > 0;
+    do
+        n = poll(&p, 1, ANSWER_MS);
+    while (n < 0 && errno == EINTR);
+    return n > 0;
 }
 
 enum otl_err http_send_all(struct http_client *c, const struct http_url *url, struct bytes request,

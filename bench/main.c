@@ -6,8 +6,10 @@
 #include "limits.h"
 #include "load.h"
 #include "null_sink.h"
+#include "promql.h"
 #include "reads.h"
 #include "reference.h"
+#include "remote_write.h"
 #include "storage.h"
 #include "table.h"
 
@@ -29,6 +31,9 @@ static const struct {
      maintain_main},
     {"null", "answer 200 to everything, for the generator's own cost", null_main},
     {"overload", "offer five times the peak, and see what is stored", overload_main},
+    {"promql", "ask otlite, Prometheus and VictoriaMetrics the same PromQL of the same points",
+     promql_main},
+    {"remote-write", "send samples by Prometheus' remote write", remote_write_main},
     {"reads", "store the same points in otlite and its peers, and ask each what dashboards ask",
      reads_main},
     {"reference", "do what published accounts did, and compare", reference_main},
@@ -44,7 +49,7 @@ static void print_help(FILE *out)
 {
     fputs("usage: otlite-bench COMMAND [OPTION...]\n\n", out);
     for (int i = 0; i < COMMANDS; i++)
-        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+        fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
     fputs("\notlite-bench COMMAND --help says more. docs/performance.md explains the figures.\n",
           out);
 }

@@ -9,21 +9,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "child.h"
 #include "daemon.h"
 #include "otlite/clock.h"
 #include "reads.h"
 #include "reads_kept.h"
+#include "reads_load.h"
 #include "result.h"
 
 enum {
     INTERVAL_S = 10,
     LOAD_RATE = 100000,
-    SLOW_S = 10,           /* runs of a query; what does not fit is not run so often */
-    LOAD_SETTLE_MS = 5000, /* its series are known, and the head is filling */
+    SLOW_S = 10, /* runs of a query; what does not fit is not run so often */
     /* Five quick runs in a row would all fall into one checkpoint, or none. */
     INGEST_RUNS = 3, /* times those of the idle round */
     INGEST_PAUSE_MS = 100,
@@ -129,14 +127,6 @@ static enum otl_err ask_once(struct bench *b, const struct reads_system *system,
     return OTL_OK;
 }
 
-static void sleep_ms(int64_t ms)
-{
-    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * NS_IN_MS};
-
-    while (nanosleep(&left, &left) != 0) {
-    }
-}
-
 /* The median of so many runs, or of as many as fit into SLOW_S; pause_ms lies between them. */
 static enum otl_err ask_often(struct bench *b, const struct reads_system *system, void *self,
                               unsigned query, unsigned runs, int64_t pause_ms, double *ms,
@@ -149,7 +139,7 @@ static enum otl_err ask_often(struct bench *b, const struct reads_system *system
 
     do {
         if (n > 0 && pause_ms > 0)
-            sleep_ms(pause_ms);
+            reads_sleep_ms(pause_ms);
         rc = ask_once(b, system, self, query, &all[n++], err);
     } while (rc == OTL_OK && n < runs && !isnan(all[0]) &&
              clock_mono_ns() - begin_ns < SLOW_S * NS_PER_S);
@@ -158,59 +148,13 @@ static enum otl_err ask_often(struct bench *b, const struct reads_system *system
     return rc;
 }
 
-/* A generator of our own sends on, until stop_load. */
 static enum otl_err start_load(const struct reads_system *system, void *self, const char *dir,
                                struct child *out, struct otl_error *err)
 {
     bool influx;
     const char *url = system->load_url(self, &influx);
-    char program[4096], log[4200], rate[32];
-    const char *argv[] = {program,
-                          "load",
-                          "--url",
-                          url,
-                          "--encoding",
-                          influx ? "influx" : "proto",
-                          "--points-rate",
-                          rate,
-                          "--connections",
-                          "4",
-                          "--duration",
-                          "3600s",
-                          NULL};
-    enum otl_err rc = child_beside("otlite-bench", program, sizeof(program), err);
 
-    snprintf(log, sizeof(log), "%s/load.log", dir);
-    snprintf(rate, sizeof(rate), "%d", LOAD_RATE);
-    (void)unlink(log); /* of an earlier run on kept points */
-    if (rc == OTL_OK)
-        rc = child_start(argv, log, false, out, err);
-    if (rc == OTL_OK)
-        sleep_ms(LOAD_SETTLE_MS);
-    return rc;
-}
-
-/* *out: points a second that were accepted. */
-static enum otl_err stop_load(struct child *load, const char *dir, double *out,
-                              struct otl_error *err)
-{
-    char log[4200], line[256];
-    bool found = false;
-    int status;
-    FILE *f;
-
-    child_interrupt(load);
-    status = child_wait(load);
-    snprintf(log, sizeof(log), "%s/load.log", dir);
-    f = fopen(log, "re");
-    while (f != NULL && fgets(line, sizeof(line), f) != NULL)
-        found = sscanf(line, "points/s %lf", out) == 1 || found;
-    if (f != NULL)
-        fclose(f);
-    if (status == 0 && found)
-        return OTL_OK;
-    return otl_fail(err, OTL_EIO, "the load beside the queries ended with status %d; see %.256s",
-                    status, log);
+    return reads_load_start(influx ? LOAD_INFLUX : LOAD_OTLP, url, LOAD_RATE, dir, out, err);
 }
 
 static enum otl_err measure(struct bench *b, const struct reads_system *system, void *self,
@@ -245,7 +189,7 @@ static enum otl_err measure(struct bench *b, const struct reads_system *system, 
         rc = ask_often(b, system, self, q, INGEST_RUNS * b->o->runs, INGEST_PAUSE_MS, &t[q].ingest,
                        err);
     if (rc == OTL_OK)
-        rc = stop_load(&load, dir, accepted, err);
+        rc = reads_load_stop(&load, dir, accepted, err);
     child_stop(&load);
     return rc;
 }

@@ -122,6 +122,7 @@ struct reads_system {
 
 extern const struct reads_system reads_otlite, reads_in_process, reads_duckdb, reads_victoria,
     reads_sqlite;
+extern const struct reads_system reads_prometheus; /* add to resume, and load_url for its address */
 
 /* Adds up the files in a directory and below. */
 uint64_t directory_bytes(const char *dir);

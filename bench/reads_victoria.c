@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,23 +42,6 @@ static void victoria_stop(void *self)
     free(v);
 }
 
-/* A port that was free a moment ago. */
-static unsigned free_port(void)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof(a);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    unsigned port = 0;
-
-    if (fd < 0)
-        return 0;
-    if (bind(fd, (const struct sockaddr *)&a, n) == 0 &&
-        getsockname(fd, (struct sockaddr *)&a, &n) == 0)
-        port = ntohs(a.sin_port);
-    close(fd);
-    return port;
-}
-
 static enum otl_err get(struct victoria *v, const char *path, struct otl_error *err)
 {
     struct buf head = {0};
@@ -74,7 +56,7 @@ static enum otl_err get(struct victoria *v, const char *path, struct otl_error *
 static enum otl_err victoria_resume(void *self, struct otl_error *err)
 {
     struct victoria *v = self;
-    unsigned port = free_port();
+    unsigned port = child_free_port();
     char listen[64], storage[4200];
     const char *argv[] = {v->program,
                           listen,

@@ -12,9 +12,11 @@
 #   PAGE=FILE        default docs/performance.md; empty: no page
 #   RUNS=5           runs of each case, of which the median counts
 #   DURATION=3s      measured time of each run
-#   PARTS='a b'      only these of: limits cases durability series memory reference reads storage maintain soak
+#   PARTS='a b'      only these of: limits cases durability series memory reference reads promql storage maintain soak
 #   READS='1M 100M'  points of reads; default 1M, with full 1M 10M 100M
 #   SYSTEMS=otlite,in-process,duckdb,victoria,sqlite  that are asked; default otlite, with full all that can be had
+#   PROMQL=1M        points of promql; default 1M, with full 100M
+#   PROMQL_DATA=DIR  keeps them; default: made anew
 #   CASES='a b'      only these cases (see `cases` below)
 #   SETTINGS='...'   further arguments for otlite serve, as --set sqlite.checkpoint_pages=250
 set -euo pipefail
@@ -26,7 +28,7 @@ out=${OUT:-$b/bench/$(date -u +%Y-%m-%dT%H%M%SZ)}
 page=${PAGE-docs/performance.md}
 runs=${RUNS:-5}
 duration=${DURATION:-3s}
-parts=${PARTS:-limits cases durability series memory reference reads storage maintain soak}
+parts=${PARTS:-limits cases durability series memory reference reads promql storage maintain soak}
 otlite=$b/otlite
 bench=$b/otlite-bench
 series=10000 # as `otlite-bench load` has them without options
@@ -346,6 +348,21 @@ run_reference() {
     reference overload : --step 3s
 }
 
+# --- promql: the same points in each system, and the same PromQL ---
+
+run_promql() {
+    local points=1M prometheus
+    if [ "$form" = full ]; then
+        points=100M
+        B=$b bench/peers/install.sh
+    fi
+    prometheus=$(command -v prometheus || echo build/oracle/usr/bin/prometheus)
+    points=${PROMQL:-$points}
+    say "PromQL of $points"
+    PROMETHEUS=$prometheus "$bench" promql --points "$points" --runs "$runs" --peers "$b/peers" \
+        ${PROMQL_DATA:+--data "$PROMQL_DATA"} --out "$out" || broken=1
+}
+
 # --- reads: the same points in each system, and what dashboards ask ---
 
 run_reads() {
@@ -462,6 +479,7 @@ fi
 ! wants memory || run_memory
 ! wants reference || run_reference
 ! wants reads || run_reads
+! wants promql || run_promql
 ! wants storage || run_storage
 ! wants maintain || run_maintain
 ! wants soak || run_soak
