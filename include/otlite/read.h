@@ -181,6 +181,34 @@ enum otl_err read_scan(struct read *r, int kind, const int64_t *series, size_t n
                        enum otl_err (*emit)(void *arg, int64_t series_id,
                                             const struct series_points *p, struct otl_error *err),
                        void *arg, struct otl_error *err) OTL_MUSTCHECK;
+
+/* Points of one series of numbers, as columns that are valid until the call returns. */
+struct number_run {
+    size_t n; /* at least 1 */
+    const int64_t *time;
+    const int64_t *value; /* an int64, the bits of a double, or 0 */
+    const uint8_t *kind;  /* enum value_kind of each; NULL: all are `all` */
+    enum value_kind all;
+    const int64_t *flags; /* NULL: all are 0 */
+};
+enum { NUMBER_SLOTS = 8 };
+/* Where numbers go. Where it pays a second thread reads ahead: run is called on any one thread, and
+ * what it makes lies in a slot, below NUMBER_SLOTS, until series has had it on the caller's thread.
+ * Until read_numbers returns, neither may read anything: of all that is here only read_check and
+ * read_charge are for them. */
+struct number_sink {
+    /* The first run of a series begins a slot, which is free; the following ones go on in it, in the
+     * order of keys. */
+    enum otl_err (*run)(void *arg, unsigned slot, int64_t series_id, const struct number_run *r,
+                        struct otl_error *err);
+    /* The slot has all of that series; in the order of ids. */
+    enum otl_err (*series)(void *arg, unsigned slot, int64_t series_id, struct otl_error *err);
+    void *arg;
+};
+/* As read_scan of KIND_NUMBER, for who wants times and values only. */
+enum otl_err read_numbers(struct read *r, const int64_t *series, size_t n, int64_t from, int64_t to,
+                          const struct number_sink *sink, struct otl_error *err) OTL_MUSTCHECK;
+
 /* Rollup rows (KIND_NUMBER_ROLLUP, KIND_HISTOGRAM_ROLLUP) of a resolution in seconds, windows in [from,
  * to) that are whole: from rollup parts where there are some, made from raw points elsewhere. Merged to
  * one row a window. */

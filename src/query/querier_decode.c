@@ -104,16 +104,6 @@ static inline double not_stale(double d)
     return d;
 }
 
-static double value_of(const struct field_column *f, size_t i)
-{
-    double d;
-
-    if (f->kind[i] == VALUE_INT)
-        return (double)f->v[i];
-    memcpy(&d, &f->v[i], sizeof(d));
-    return not_stale(d);
-}
-
 static bool is_absent(const struct series_points *p, size_t i)
 {
     return (p->flags[i] & FLAG_NO_RECORDED_VALUE) != 0;
@@ -128,58 +118,76 @@ static void add_stale(struct sample_column *columns, size_t n, int64_t t)
 
 /* ---- numbers ---- */
 
-/* Nearly all series: values of one kind since 1970, a millisecond each. False: this one is not, and
- * c is empty as it was. */
-static bool decode_plain_numbers(const struct series_points *p, struct sample_column *c)
+/* Times of points to times of samples, which have whole milliseconds, behind the one before them.
+ * False: two have the same. */
+static bool times_in_ms(const struct number_run *r, int64_t before, int64_t *out)
 {
-    const struct field_column *f = &p->fields[NUMBER_VALUE];
-    const uint8_t kind = p->n == 0 ? VALUE_NONE : f->kind[0];
-    int64_t flags = 0, before = -1;
-    uint8_t differs = 0;
+    const int64_t *t = r->time, step = r->n > 1 ? t[1] - t[0] : 1000000;
+    uint64_t other = step <= 0 || t[0] % 1000000 != 0 || step % 1000000 != 0;
     bool twice = false;
 
-    if ((kind != VALUE_INT && kind != VALUE_DOUBLE) || p->time[0] < 0 || c->n > 0 || c->h != NULL)
-        return false;
-    for (size_t i = 0; i < p->n; i++) {
-        const int64_t t = (int64_t)((uint64_t)p->time[i] / 1000000);
-
-        flags |= p->flags[i];
-        differs |= f->kind[i] ^ kind;
-        twice |= t == before;
-        before = c->t[i] = t;
+    /* Mostly as regular as they can be. */
+    for (size_t i = 1; i < r->n; i++)
+        other |= (uint64_t)(t[i] - t[i - 1]) ^ (uint64_t)step;
+    if (other == 0) {
+        for (size_t i = 0; i < r->n; i++)
+            out[i] = t[0] / 1000000 + (int64_t)i * (step / 1000000);
+        return out[0] != before;
     }
-    if ((flags & FLAG_NO_RECORDED_VALUE) != 0 || differs != 0 || twice)
+    for (size_t i = 0; i < r->n; i++) {
+        const int64_t ms = (int64_t)((uint64_t)t[i] / 1000000);
+
+        twice |= ms == before;
+        before = out[i] = ms;
+    }
+    return !twice;
+}
+
+/* Nearly all runs: values of one kind since 1970, a millisecond each. False: this one is not, and c
+ * is as it was. */
+static bool decode_plain_numbers(const struct number_run *r, struct sample_column *c)
+{
+    double *v = c->v + c->n;
+    bool is_stale = false;
+
+    if (r->kind != NULL || r->flags != NULL || r->time[0] < 0 || c->h != NULL ||
+        !times_in_ms(r, c->n == 0 ? -1 : c->t[c->n - 1], c->t + c->n))
         return false;
-    for (size_t i = 0; kind == VALUE_INT && i < p->n; i++)
-        c->v[i] = (double)f->v[i];
-    for (size_t i = 0; kind == VALUE_DOUBLE && i < p->n; i++)
-        c->v[i] = not_stale(series_points_double(p, NUMBER_VALUE, i));
-    c->n = p->n;
+    for (size_t i = 0; r->all == VALUE_INT && i < r->n; i++)
+        v[i] = (double)r->value[i];
+    for (size_t i = 0; r->all == VALUE_DOUBLE && i < r->n; i++)
+        is_stale |= (uint64_t)r->value[i] == PROM_STALE_BITS;
+    if (r->all == VALUE_DOUBLE)
+        memcpy(v, r->value, r->n * sizeof(*v));
+    for (size_t i = 0; is_stale && i < r->n; i++)
+        v[i] = not_stale(v[i]);
+    c->n += r->n;
     return true;
 }
 
-static void decode_numbers(const struct series_points *p, const double *base,
-                           struct sample_column *c)
+bool decode_number_run(const struct number_run *r, double *total, struct sample_column *c)
 {
-    const struct field_column *f = &p->fields[NUMBER_VALUE];
-    double total = base == NULL ? 0 : base[0];
-
-    if (base == NULL && decode_plain_numbers(p, c))
-        return;
-
-    for (size_t i = 0; i < p->n; i++) {
+    if (!sample_column_reserve(c, c->n + r->n))
+        return false;
+    if (total == NULL && decode_plain_numbers(r, c))
+        return true;
+    for (size_t i = 0; i < r->n; i++) {
+        const enum value_kind kind = r->kind == NULL ? r->all : (enum value_kind)r->kind[i];
         double v;
 
-        if (is_absent(p, i) || f->kind[i] == VALUE_NONE) {
-            sample_column_add(c, ms_of(p->time[i]), prom_stale());
+        if (kind == VALUE_NONE ||
+            (r->flags != NULL && (r->flags[i] & FLAG_NO_RECORDED_VALUE) != 0)) {
+            sample_column_add(c, ms_of(r->time[i]), prom_stale());
             continue;
         }
-        v = value_of(f, i);
+        memcpy(&v, &r->value[i], sizeof(v));
+        v = kind == VALUE_INT ? (double)r->value[i] : not_stale(v);
         /* One that is no number would leave none behind it. */
-        if (base != NULL && v == v)
-            v = total += v;
-        sample_column_add(c, ms_of(p->time[i]), v);
+        if (total != NULL && v == v)
+            v = *total += v;
+        sample_column_add(c, ms_of(r->time[i]), v);
     }
+    return true;
 }
 
 /* ---- explicit histograms ---- */
@@ -325,10 +333,6 @@ enum otl_err decode_points(struct querier *q, const struct stored *s, const stru
     for (size_t k = 0; k < s->n; k++) {
         if (!sample_column_reserve(&columns[k], p->n))
             return querier_no_memory(err);
-    }
-    if (s->kind == KIND_NUMBER) {
-        decode_numbers(p, base, columns);
-        return OTL_OK;
     }
     if (s->kind == KIND_SUMMARY) {
         decode_summaries(s, sources, p, columns);

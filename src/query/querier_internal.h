@@ -13,6 +13,7 @@
 #include "histogram.h"
 #include "otlite/attrs.h"
 #include "otlite/matcher.h"
+#include "otlite/read.h"
 #include "otlite/series_points.h"
 #include "querier.h"
 #include "value.h"
@@ -48,8 +49,8 @@ struct family {
     int64_t metric_id; /* of one of its metrics, the latest; changes: family_table_metric */
 };
 
-/* All families; append-only. A family never moves and changes only its metric_id, so that it may be read
- * when the lock is released. */
+/* All families; append-only. A family never moves and changes only its metric_id, so that it may be
+ * read when the lock is released. */
 struct family_table {
     pthread_rwlock_t lock;
     struct family **families;
@@ -263,8 +264,12 @@ void sample_column_add(struct sample_column *c, int64_t t, double v);
 bool sample_column_add_histogram(struct sample_column *c, int64_t t,
                                  struct prom_histogram *h) OTL_MUSTCHECK;
 
-/* p of a stored series to the columns of its sources, which are empty. base: what running totals
- * begin with, one a source; NULL: it is not delta. */
+/* Numbers, appended to their one source's column. total: of a delta's points so far; else NULL.
+ * False: no memory. */
+bool decode_number_run(const struct number_run *r, double *total,
+                       struct sample_column *c) OTL_MUSTCHECK;
+/* p of another stored series to the columns of its sources, which are empty. base: what running
+ * totals begin with, one a source; NULL: it is not delta. */
 enum otl_err decode_points(struct querier *q, const struct stored *s, const struct source *sources,
                            const double *base, const struct series_points *p,
                            struct sample_column *columns, struct otl_error *err) OTL_MUSTCHECK;

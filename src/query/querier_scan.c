@@ -18,6 +18,15 @@ struct kept {
     struct sample_column column;
 };
 
+/* Numbers on their way: the samples of one stored series. */
+struct number_slot {
+    int64_t id; /* 0: none yet */
+    struct sample_column column;
+    size_t charged; /* bytes of it */
+    bool delta;
+    double total;
+};
+
 struct scanning {
     struct querier *q;
     struct selected *s;
@@ -27,7 +36,9 @@ struct scanning {
     double *bases; /* by source; NULL: no deltas */
     struct sample_column *columns;
     size_t n_columns;
-    size_t at; /* in stored */
+    size_t at;       /* in stored */
+    size_t begun_at; /* likewise, of the numbers that are read ahead */
+    struct number_slot slots[NUMBER_SLOTS];
     bool joined;
     struct kept *kept;
     size_t n_kept, cap_kept;
@@ -128,6 +139,80 @@ static enum otl_err take_points(void *arg, int64_t id, const struct series_point
     return rc;
 }
 
+/* ---- numbers ---- */
+
+static enum otl_err charge_slot(struct scanning *x, struct number_slot *slot, struct otl_error *err)
+{
+    const struct sample_column *c = &slot->column;
+    size_t now = c->cap * (sizeof(*c->t) + sizeof(*c->v));
+    enum otl_err rc = read_charge(x->q->r, (int64_t)now - (int64_t)slot->charged, err);
+
+    if (rc == OTL_OK)
+        slot->charged = now;
+    return rc;
+}
+
+/* Perhaps on another thread, ahead of take_number: all that it changes is in the slot, and
+ * begun_at. */
+static enum otl_err begin_number(void *arg, unsigned i, int64_t id, const struct number_run *r,
+                                 struct otl_error *err)
+{
+    struct scanning *x = arg;
+    const struct selected *s = x->s;
+    struct number_slot *slot = &x->slots[i];
+
+    if (slot->id != id) {
+        while (x->begun_at < s->n_stored && s->stored[x->begun_at].id < id)
+            x->begun_at++;
+        sample_column_reset(&slot->column);
+        slot->id = id;
+        slot->delta = x->begun_at < s->n_stored && s->stored[x->begun_at].id == id &&
+                      s->stored[x->begun_at].delta && x->bases != NULL;
+        slot->total = slot->delta ? x->bases[s->stored[x->begun_at].first] : 0;
+    }
+    if (!decode_number_run(r, slot->delta ? &slot->total : NULL, &slot->column))
+        return querier_no_memory(err);
+    return charge_slot(x, slot, err);
+}
+
+static enum otl_err take_number(void *arg, unsigned i, int64_t id, struct otl_error *err)
+{
+    struct scanning *x = arg;
+    const struct selected *s = x->s;
+    struct number_slot *slot = &x->slots[i];
+    const struct stored *stored;
+    uint32_t series;
+    enum otl_err rc;
+
+    slot->id = 0;
+    while (x->at < s->n_stored && s->stored[x->at].id < id)
+        x->at++;
+    if (x->at == s->n_stored || s->stored[x->at].id != id)
+        return OTL_OK;
+    stored = &s->stored[x->at];
+    series = s->sources[stored->first].series;
+    if (stored->n == 0 || series == SERIES_NONE)
+        return OTL_OK;
+    if (!x->joined)
+        return give(x, series, &slot->column, err);
+    rc = keep(x, series, stored->first, &slot->column, err);
+    if (rc == OTL_OK)
+        rc = charge_slot(x, slot, err); /* it is empty now */
+    return rc == OTL_OK ? charge(x, err) : rc;
+}
+
+static enum otl_err read_numbers_of(struct scanning *x, const int64_t *ids, size_t n,
+                                    struct otl_error *err)
+{
+    const struct number_sink sink = {.run = begin_number, .series = take_number, .arg = x};
+
+    x->begun_at = 0;
+    for (int i = 0; i < NUMBER_SLOTS; i++)
+        x->slots[i].id = 0;
+    return read_numbers(x->q->r, ids, n, querier_ns_from(x->from_ms), querier_ns_to(x->to_ms),
+                        &sink, err);
+}
+
 /* The points of the stored series at places[0..n), ascending. */
 static enum otl_err read_stored(struct scanning *x, const uint32_t *places, size_t n,
                                 struct otl_error *err)
@@ -143,9 +228,11 @@ static enum otl_err read_stored(struct scanning *x, const uint32_t *places, size
                 ids[m++] = x->s->stored[places[i]].id;
         }
         x->at = 0;
-        if (m > 0)
-            rc = read_scan(x->q->r, k, ids, m, querier_ns_from(x->from_ms), querier_ns_to(x->to_ms),
-                           take_points, x, err);
+        if (m == 0)
+            continue;
+        rc = k == KIND_NUMBER ? read_numbers_of(x, ids, m, err)
+                              : read_scan(x->q->r, k, ids, m, querier_ns_from(x->from_ms),
+                                          querier_ns_to(x->to_ms), take_points, x, err);
     }
     free(ids);
     return rc;
@@ -357,6 +444,10 @@ enum otl_err querier_scan(struct querier *q, const struct series_set *s, int64_t
         sample_column_fini(&x.columns[i]);
     for (size_t i = 0; i < x.n_kept; i++)
         sample_column_fini(&x.kept[i].column);
+    for (int i = 0; i < NUMBER_SLOTS; i++) {
+        sample_column_fini(&x.slots[i].column);
+        x.charged += (int64_t)x.slots[i].charged;
+    }
     free(x.columns);
     free(x.kept);
     if (x.bases != NULL) {

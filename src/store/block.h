@@ -104,41 +104,56 @@ enum otl_err block_read_chunk(struct bytes block, const struct block_directory *
                               int64_t from, int64_t to, struct series_points *out,
                               struct otl_error *err) OTL_MUSTCHECK;
 
-/* What the chunks of one block have in common, for who reads all of them one after the other:
- * columns whose values are all the same, by their stream, and the times decoded last.
- * Zero-initialised is empty; of one block at a time, see chunk_memo_forget. */
-enum { CHUNK_MEMO_SLOTS = 256 };
+/* What the chunks of one block have in common, for who reads many of them one after the other:
+ * columns whose values are all the same, by their stream, and times: the chunks of a series have
+ * different ones, which other series have too. Zero-initialised is empty; of one block at a time,
+ * see chunk_memo_forget. */
+enum { CHUNK_MEMO_SLOTS = 256, CHUNK_MEMO_TIMES = 8 };
 struct chunk_memo {
     struct {
         uint32_t at; /* 0: free */
         int64_t v;
     } constants[CHUNK_MEMO_SLOTS];
-    uint32_t time_at, time_n;
-    int64_t time[CHUNK_MAX_POINTS];
+    struct {
+        uint32_t at, n; /* at 0: free */
+        int64_t v[CHUNK_MAX_POINTS];
+    } times[CHUNK_MEMO_TIMES];
+    uint32_t next_times; /* that are replaced */
 };
 /* Before the first chunk of another block. */
 void chunk_memo_forget(struct chunk_memo *m);
-/* block_read_chunk of all points; what memo knows of the block is not verified and decoded again. */
+/* block_read_chunk; what memo knows of the block is not verified and decoded again. */
 enum otl_err block_read_next(struct bytes block, const struct block_directory *d, uint32_t i,
-                             struct chunk_memo *memo, struct series_points *out,
+                             int64_t from, int64_t to, struct chunk_memo *memo,
+                             struct series_points *out,
                              struct otl_error *err) OTL_MUSTCHECK;
 
-/* Decoded columns that chunks of one block share, mostly times, kept from one read to the next.
- * Zero-initialised is empty; belongs to one thread. For hot loops over numbers only: */
+/* Decoded columns that chunks of one block share, kept from one read to the next: of times several,
+ * because the chunks of a series have different ones, which other series have too. Zero-initialised
+ * is empty; belongs to one thread. For hot loops over numbers only: */
 struct chunk_reader {
-    const uint8_t *block;         /* whose streams are cached */
-    uint32_t time_at, start_at, flags_at, kind_at; /* stream offsets of what the columns hold */
-    uint32_t n;
-    int64_t *time, *start_time, *flags; /* CHUNK_MAX_POINTS each */
-    uint8_t *kind;
-    int64_t *value;
-    bool all_int, all_double;     /* every point has a value of this kind */
+    const uint8_t *block;       /* whose streams are cached */
+    uint32_t n;                 /* points of the chunk */
+    uint32_t time_at, start_at; /* stream offsets of time and start_time */
+    const int64_t *time, *start_time, *flags;
+    const uint8_t *kind;
+    const int64_t *value;
+    bool all_int, all_double;   /* every point has a value of this kind */
+    bool no_flags;              /* all are 0 */
+
+    struct chunk_column {
+        uint32_t at, n; /* of which stream how many values are held; at 0: none */
+        bool constant;  /* they are equal: so are those of a stream of fewer */
+    } times[CHUNK_MEMO_TIMES], starts, flags_held, kinds;
+    uint32_t next_times; /* of times: replaced */
+    int64_t *columns;    /* of times, then starts, flags, values, kinds: CHUNK_MAX_POINTS each */
 };
 void chunk_reader_fini(struct chunk_reader *r);
 /* The columns of chunk i of a KIND_NUMBER block, valid until the next call; columns that the chunk
- * shares with the one before are not decoded again. Errors as above. */
+ * shares with ones before are not decoded again. starts false: start_time is not asked for. Errors
+ * as above. */
 enum otl_err chunk_reader_numbers(struct chunk_reader *r, struct bytes block,
-                                  const struct block_directory *d, uint32_t i,
+                                  const struct block_directory *d, uint32_t i, bool starts,
                                   struct otl_error *err) OTL_MUSTCHECK;
 /* A block's bytes may be freed, and others come to the same address: forget. */
 void chunk_reader_forget(struct chunk_reader *r);

@@ -102,7 +102,21 @@ static bool take_constant(struct chunk_in *c, uint32_t s, struct bytes b, int64_
 void chunk_memo_forget(struct chunk_memo *m)
 {
     memset(m->constants, 0, sizeof(m->constants));
-    m->time_at = 0;
+    for (int i = 0; i < CHUNK_MEMO_TIMES; i++)
+        m->times[i].at = 0;
+}
+
+/* Eight at a time, so that the compiler stores vectors. */
+static void fill(int64_t *v, int64_t k, size_t n)
+{
+    size_t i = 0;
+
+    for (; i + 8 <= n; i += 8) {
+        v[i] = v[i + 1] = v[i + 2] = v[i + 3] = k;
+        v[i + 4] = v[i + 5] = v[i + 6] = v[i + 7] = k;
+    }
+    for (; i < n; i++)
+        v[i] = k;
 }
 
 static enum otl_err take_ints(struct chunk_in *c, uint32_t s, int64_t *v, size_t n)
@@ -118,27 +132,29 @@ static enum otl_err take_ints(struct chunk_in *c, uint32_t s, int64_t *v, size_t
         if (!take_constant(c, s, b, &k))
             return column_decode_ints(b, v, n) ? OTL_OK : damaged(c, s, "cannot be decoded");
     }
-    for (size_t i = 0; i < n; i++)
-        v[i] = k;
+    fill(v, k, n);
     return OTL_OK;
 }
 
 static enum otl_err take_times(struct chunk_in *c, int64_t *v)
 {
     struct chunk_memo *m = c->memo;
-    uint32_t at = stream_of(c, STREAM_TIME);
+    uint32_t at = stream_of(c, STREAM_TIME), slot;
     enum otl_err rc;
 
     /* The stream of a few points may have the bytes of one of more. */
-    if (m != NULL && m->time_at != 0 && m->time_at == at && m->time_n == c->n) {
-        memcpy(v, m->time, c->n * sizeof(*v));
-        return OTL_OK;
+    for (int i = 0; m != NULL && at != 0 && i < CHUNK_MEMO_TIMES; i++) {
+        if (m->times[i].at == at && m->times[i].n == c->n) {
+            memcpy(v, m->times[i].v, c->n * sizeof(*v));
+            return OTL_OK;
+        }
     }
     rc = take_ints(c, STREAM_TIME, v, c->n);
     if (rc == OTL_OK && m != NULL && c->n > 1) {
-        memcpy(m->time, v, c->n * sizeof(*v));
-        m->time_at = at;
-        m->time_n = (uint32_t)c->n;
+        slot = m->next_times++ % CHUNK_MEMO_TIMES;
+        memcpy(m->times[slot].v, v, c->n * sizeof(*v));
+        m->times[slot].at = at;
+        m->times[slot].n = (uint32_t)c->n;
     }
     return rc;
 }
@@ -467,18 +483,12 @@ enum otl_err block_read_chunk(struct bytes block, const struct block_directory *
                               int64_t from, int64_t to, struct series_points *out,
                               struct otl_error *err)
 {
-    struct chunk_in c;
-    enum otl_err rc = check_whole(block, d, err);
-
-    if (rc != OTL_OK)
-        return rc;
-    begin_chunk(&c, block, d, i, NULL, err);
-    return read_chunk(&c, from, to, out);
+    return block_read_next(block, d, i, from, to, NULL, out, err);
 }
 
 enum otl_err block_read_next(struct bytes block, const struct block_directory *d, uint32_t i,
-                             struct chunk_memo *memo, struct series_points *out,
-                             struct otl_error *err)
+                             int64_t from, int64_t to, struct chunk_memo *memo,
+                             struct series_points *out, struct otl_error *err)
 {
     struct chunk_in c;
     enum otl_err rc = check_whole(block, d, err);
@@ -486,14 +496,14 @@ enum otl_err block_read_next(struct bytes block, const struct block_directory *d
     if (rc != OTL_OK)
         return rc;
     begin_chunk(&c, block, d, i, memo, err);
-    return read_chunk(&c, INT64_MIN, INT64_MAX, out);
+    return read_chunk(&c, from, to, out);
 }
 
 /* ---- numbers, in a hot loop ---- */
 
 void chunk_reader_fini(struct chunk_reader *r)
 {
-    free(r->time); /* the one allocation, see reserve_columns */
+    free(r->columns);
     *r = (struct chunk_reader){0};
 }
 
@@ -502,62 +512,113 @@ void chunk_reader_forget(struct chunk_reader *r)
     r->block = NULL;
 }
 
-static bool reserve_columns(struct chunk_reader *r)
+enum { READER_COLUMNS = CHUNK_MEMO_TIMES + 3 };
+
+static int64_t *reader_column(const struct chunk_reader *r, size_t i)
 {
-    if (r->time != NULL)
-        return true;
-    r->time = malloc(CHUNK_MAX_POINTS * (4 * sizeof(*r->time) + sizeof(*r->kind)));
-    if (r->time == NULL)
-        return false;
-    r->start_time = r->time + CHUNK_MAX_POINTS;
-    r->flags = r->start_time + CHUNK_MAX_POINTS;
-    r->value = r->flags + CHUNK_MAX_POINTS;
-    r->kind = (uint8_t *)(r->value + CHUNK_MAX_POINTS);
-    return true;
+    return r->columns + i * CHUNK_MAX_POINTS;
 }
 
-/* Column s of the chunk into v, unless v holds it: *held says of which stream v is. */
-static enum otl_err hold_ints(struct chunk_in *c, uint32_t s, uint32_t *held, int64_t *v)
+static int64_t *start_column(const struct chunk_reader *r)
 {
+    return reader_column(r, CHUNK_MEMO_TIMES);
+}
+
+static int64_t *flags_column(const struct chunk_reader *r)
+{
+    return reader_column(r, CHUNK_MEMO_TIMES + 1);
+}
+
+static int64_t *value_column(const struct chunk_reader *r)
+{
+    return reader_column(r, CHUNK_MEMO_TIMES + 2);
+}
+
+static uint8_t *kind_column(const struct chunk_reader *r)
+{
+    return (uint8_t *)(void *)reader_column(r, READER_COLUMNS);
+}
+
+static bool reserve_columns(struct chunk_reader *r)
+{
+    if (r->columns == NULL)
+        r->columns = malloc(CHUNK_MAX_POINTS * (READER_COLUMNS * sizeof(*r->columns) + 1));
+    return r->columns != NULL;
+}
+
+/* Has h the n values of that stream? */
+static bool holds(const struct chunk_column *h, uint32_t at, size_t n)
+{
+    return at != 0 && h->at == at && (h->n == n || (h->constant && h->n > n));
+}
+
+/* Column s of the chunk into v, unless v holds it. */
+static enum otl_err hold_ints(struct chunk_in *c, uint32_t s, struct chunk_column *h, int64_t *v)
+{
+    uint32_t at = stream_of(c, s);
     enum otl_err rc;
 
-    if (*held != 0 && *held == stream_of(c, s))
+    if (holds(h, at, c->n))
         return OTL_OK;
-    *held = 0;
+    h->at = 0;
     rc = take_ints(c, s, v, c->n);
-    if (rc == OTL_OK)
-        *held = stream_of(c, s);
+    if (rc != OTL_OK)
+        return rc;
+    *h = (struct chunk_column){.at = at, .n = (uint32_t)c->n, .constant = true};
+    for (size_t i = 1; i < c->n && h->constant; i++)
+        h->constant = v[i] == v[0];
+    return OTL_OK;
+}
+
+static enum otl_err hold_times(struct chunk_in *c, struct chunk_reader *r)
+{
+    uint32_t at = stream_of(c, STREAM_TIME), slot;
+    enum otl_err rc = OTL_OK;
+
+    /* The stream of a few points may have the bytes of one of more: 10 s from the same second on.
+     */
+    for (slot = 0; slot < CHUNK_MEMO_TIMES && !holds(&r->times[slot], at, c->n); slot++) {
+    }
+    if (slot == CHUNK_MEMO_TIMES) {
+        slot = r->next_times++ % CHUNK_MEMO_TIMES;
+        rc = hold_ints(c, STREAM_TIME, &r->times[slot], reader_column(r, slot));
+    }
+    r->time_at = at;
+    r->time = reader_column(r, slot);
     return rc;
 }
 
 static enum otl_err hold_kinds(struct chunk_in *c, struct chunk_reader *r,
                                size_t of_kind[VALUE_DOUBLE + 1])
 {
-    uint32_t s = STREAM_FIELDS + VALUE_KINDS;
-    enum otl_err rc;
+    const uint32_t s = STREAM_FIELDS + VALUE_KINDS, at = stream_of(c, s);
+    struct chunk_column *h = &r->kinds;
+    uint8_t *kind = kind_column(r);
 
-    if (r->kind_at == 0 || r->kind_at != stream_of(c, s)) {
-        r->kind_at = 0;
-        rc = take_kinds(c, s, true, r->kind, of_kind);
+    if (!holds(h, at, c->n)) {
+        enum otl_err rc;
+
+        h->at = 0;
+        rc = take_kinds(c, s, true, kind, of_kind);
         if (rc != OTL_OK)
             return rc;
-        r->kind_at = stream_of(c, s);
-        r->all_int = of_kind[VALUE_INT] == c->n;
-        r->all_double = of_kind[VALUE_DOUBLE] == c->n;
-        return OTL_OK;
+        *h = (struct chunk_column){
+            .at = at, .n = (uint32_t)c->n, .constant = of_kind[kind[0]] == c->n};
+    } else {
+        memset(of_kind, 0, (VALUE_DOUBLE + 1) * sizeof(*of_kind));
+        if (h->constant)
+            of_kind[kind[0]] = c->n;
+        for (size_t i = 0; i < c->n && !h->constant; i++)
+            of_kind[kind[i]]++;
     }
-    memset(of_kind, 0, (VALUE_DOUBLE + 1) * sizeof(*of_kind));
-    if (r->all_int || r->all_double) {
-        of_kind[r->all_int ? VALUE_INT : VALUE_DOUBLE] = c->n;
-        return OTL_OK;
-    }
-    for (size_t i = 0; i < c->n; i++)
-        of_kind[r->kind[i]]++;
+    r->kind = kind;
+    r->all_int = of_kind[VALUE_INT] == c->n;
+    r->all_double = of_kind[VALUE_DOUBLE] == c->n;
     return OTL_OK;
 }
 
 enum otl_err chunk_reader_numbers(struct chunk_reader *r, struct bytes block,
-                                  const struct block_directory *d, uint32_t i,
+                                  const struct block_directory *d, uint32_t i, bool starts,
                                   struct otl_error *err)
 {
     struct chunk_in c;
@@ -569,23 +630,30 @@ enum otl_err chunk_reader_numbers(struct chunk_reader *r, struct bytes block,
     begin_chunk(&c, block, d, i, NULL, err);
     if (!reserve_columns(r))
         return no_memory(&c);
-    if (r->block != block.p || r->n != c.n) {
-        /* The stream of a few points may have the bytes of one of more: 10 s from the same second
-         * on. */
-        r->time_at = r->start_at = r->flags_at = r->kind_at = 0;
+    if (r->block != block.p) {
+        for (int k = 0; k < CHUNK_MEMO_TIMES; k++)
+            r->times[k].at = 0;
+        r->starts.at = r->flags_held.at = r->kinds.at = 0;
         r->block = block.p;
-        r->n = (uint32_t)c.n;
     }
-    rc = hold_ints(&c, STREAM_TIME, &r->time_at, r->time);
+    r->n = (uint32_t)c.n;
+    rc = hold_times(&c, r);
+    if (rc == OTL_OK && starts)
+        rc = hold_ints(&c, STREAM_START_TIME, &r->starts, start_column(r));
     if (rc == OTL_OK)
-        rc = hold_ints(&c, STREAM_START_TIME, &r->start_at, r->start_time);
-    if (rc == OTL_OK)
-        rc = hold_ints(&c, STREAM_FLAGS, &r->flags_at, r->flags);
+        rc = hold_ints(&c, STREAM_FLAGS, &r->flags_held, flags_column(r));
     if (rc == OTL_OK)
         rc = hold_kinds(&c, r, of_kind);
     if (rc == OTL_OK)
-        rc = take_values(&c, STREAM_FIELDS, true, r->kind, of_kind, r->value);
-    if (rc != OTL_OK)
+        rc = take_values(&c, STREAM_FIELDS, true, r->kind, of_kind, value_column(r));
+    if (rc != OTL_OK) {
         chunk_reader_forget(r);
-    return rc;
+        return rc;
+    }
+    r->start_at = stream_of(&c, STREAM_START_TIME);
+    r->start_time = start_column(r);
+    r->flags = flags_column(r);
+    r->no_flags = r->flags_held.constant && r->flags[0] == 0;
+    r->value = value_column(r);
+    return OTL_OK;
 }

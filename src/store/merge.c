@@ -144,8 +144,8 @@ static enum otl_err read_chunk(struct merge *g, struct cursor *c, struct otl_err
     struct otl_error mine = {0};
     int64_t last = c->pending.n == 0 ? INT64_MIN : c->pending.time[c->pending.n - 1];
     size_t n = c->pending.n;
-    enum otl_err rc =
-        block_read_next(buf_bytes(&c->block), &c->dir, c->chunk, c->memo, &c->pending, &mine);
+    enum otl_err rc = block_read_next(buf_bytes(&c->block), &c->dir, c->chunk, INT64_MIN, INT64_MAX,
+                                      c->memo, &c->pending, &mine);
 
     if (rc == OTL_ECORRUPT)
         return damaged(g, c, mine.msg, err);

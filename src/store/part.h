@@ -136,6 +136,16 @@ const struct block_directory *part_block_directory(const struct part_block *b);
 enum otl_err part_read_chunk(struct part_reader *r, struct part_refs *refs, size_t ref,
                              int64_t from, int64_t to, struct series_points *out,
                              struct otl_error *err) OTL_MUSTCHECK;
+/* What chunks of one block share, kept from one to the next; zeroed is empty. For any readers and
+ * refs, one at a time. */
+struct part_memo {
+    int64_t block_id;
+    struct chunk_memo chunks;
+};
+/* part_read_chunk for who reads many; memo may be NULL. */
+enum otl_err part_read_next(struct part_reader *r, struct part_refs *refs, size_t ref, int64_t from,
+                            int64_t to, struct part_memo *memo, struct series_points *out,
+                            struct otl_error *err) OTL_MUSTCHECK;
 
 /* Is a point with this key stored in a part? Then out (empty) has it, of the newest sequence. For
  * the writer's look at late points: keeps the chunk it decoded last. */

@@ -480,15 +480,15 @@ const struct block_directory *part_block_directory(const struct part_block *b)
 }
 
 enum otl_err part_block_read(struct part_reader *r, struct part_block *b, uint32_t chunk,
-                             int64_t from, int64_t to, struct series_points *out,
-                             struct otl_error *err)
+                             int64_t from, int64_t to, struct chunk_memo *memo,
+                             struct series_points *out, struct otl_error *err)
 {
     struct otl_error mine = {0};
     enum otl_err rc = part_block_load(r, b, err);
 
     if (rc != OTL_OK)
         return rc;
-    rc = block_read_chunk(part_block_bytes(b), &b->directory, chunk, from, to, out, &mine);
+    rc = block_read_next(part_block_bytes(b), &b->directory, chunk, from, to, memo, out, &mine);
     if (rc == OTL_ECORRUPT)
         part_damage(part_block_id(b), chunk, mine.msg);
     if (rc != OTL_OK && err != NULL)
@@ -496,14 +496,28 @@ enum otl_err part_block_read(struct part_reader *r, struct part_block *b, uint32
     return rc;
 }
 
-enum otl_err part_read_chunk(struct part_reader *r, struct part_refs *refs, size_t ref,
-                             int64_t from, int64_t to, struct series_points *out,
-                             struct otl_error *err)
+enum otl_err part_read_next(struct part_reader *r, struct part_refs *refs, size_t ref, int64_t from,
+                            int64_t to, struct part_memo *memo, struct series_points *out,
+                            struct otl_error *err)
 {
     const struct chunk_ref *c = &refs->refs[ref];
-    enum otl_err rc = part_block_read(r, refs->blocks[c->place], c->chunk, from, to, out, err);
+    struct part_block *b = refs->blocks[c->place];
+    enum otl_err rc;
+
+    if (memo != NULL && memo->block_id != part_block_id(b)) {
+        chunk_memo_forget(&memo->chunks);
+        memo->block_id = part_block_id(b);
+    }
+    rc = part_block_read(r, b, c->chunk, from, to, memo == NULL ? NULL : &memo->chunks, out, err);
 
     if (rc == OTL_ECORRUPT)
         refs->damaged++;
     return rc;
+}
+
+enum otl_err part_read_chunk(struct part_reader *r, struct part_refs *refs, size_t ref,
+                             int64_t from, int64_t to, struct series_points *out,
+                             struct otl_error *err)
+{
+    return part_read_next(r, refs, ref, from, to, NULL, out, err);
 }

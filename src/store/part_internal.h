@@ -114,7 +114,7 @@ enum otl_err part_reader_open_block(struct part_reader *r, struct part_list *l, 
 void part_reader_end(struct part_reader *r);
 /* Append the points of a chunk of a pinned block in [from, to) to out. OTL_ECORRUPT: reported. */
 enum otl_err part_block_read(struct part_reader *r, struct part_block *b, uint32_t chunk,
-                             int64_t from, int64_t to, struct series_points *out,
-                             struct otl_error *err) OTL_MUSTCHECK;
+                             int64_t from, int64_t to, struct chunk_memo *memo,
+                             struct series_points *out, struct otl_error *err) OTL_MUSTCHECK;
 
 #endif

@@ -17,7 +17,7 @@ static enum otl_err decode(struct part_reader *r, struct part_block *b, uint32_t
         series_points_init(&r->points, kind);
     }
     series_points_reset(&r->points);
-    rc = part_block_read(r, b, chunk, INT64_MIN, INT64_MAX, &r->points, err);
+    rc = part_block_read(r, b, chunk, INT64_MIN, INT64_MAX, NULL, &r->points, err);
     if (rc == OTL_OK) {
         r->points_block = part_block_id(b);
         r->points_chunk = chunk;

@@ -10,7 +10,12 @@
 
 /* Steps of SQLite's machine between two looks at deadline and cancellation: some tens of
  * microseconds. */
-enum { PROGRESS_STEPS = 4000, ROUND_BYTES = 64 << 20 };
+enum {
+    PROGRESS_STEPS = 4000,
+    ROUND_BYTES = 64 << 20,
+    AHEAD_SERIES = 8,
+    AHEAD_BYTES = 64 << 10
+};
 
 /* ---- shared ---- */
 
@@ -24,6 +29,8 @@ enum otl_err read_shared_new(struct head_mirror *mirror, size_t cache_bytes,
         return otl_fail(err, OTL_ENOMEM, "readers: no memory");
     s->mirror = mirror;
     s->round_bytes = ROUND_BYTES;
+    s->ahead_series = AHEAD_SERIES;
+    s->ahead_bytes = AHEAD_BYTES;
     s->parts = part_cache_new(cache_bytes);
     if (s->parts == NULL)
         rc = otl_fail(err, OTL_ENOMEM, "readers: no memory");
@@ -157,23 +164,32 @@ void read_end(struct read *r)
     free(r);
 }
 
+static void give_back(struct read *r, size_t n)
+{
+    size_t used = atomic_load_explicit(&r->used_bytes, memory_order_relaxed);
+
+    while (!atomic_compare_exchange_weak_explicit(&r->used_bytes, &used, n < used ? used - n : 0,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
 enum otl_err read_charge(struct read *r, int64_t n, struct otl_error *err)
 {
-    if (n <= 0) {
-        size_t back = n == INT64_MIN ? SIZE_MAX : (size_t)-n;
+    size_t before;
 
-        r->used_bytes = back < r->used_bytes ? r->used_bytes - back : 0;
+    if (n <= 0) {
+        give_back(r, n == INT64_MIN ? SIZE_MAX : (size_t)-n);
         return OTL_OK;
     }
-    if (r->limits.max_bytes != 0 &&
-        (r->used_bytes > r->limits.max_bytes || (size_t)n > r->limits.max_bytes - r->used_bytes))
-        return otl_fail(
-            err, OTL_ETOOBIG,
-            "the query needs more than the %zu bytes of memory that it may use; ask for "
-            "a shorter range, fewer series or longer steps, or raise query.max_memory",
-            r->limits.max_bytes);
-    r->used_bytes += (size_t)n;
-    return OTL_OK;
+    before = atomic_fetch_add_explicit(&r->used_bytes, (size_t)n, memory_order_relaxed);
+    if (r->limits.max_bytes == 0 ||
+        (before <= r->limits.max_bytes && (size_t)n <= r->limits.max_bytes - before))
+        return OTL_OK;
+    give_back(r, (size_t)n);
+    return otl_fail(err, OTL_ETOOBIG,
+                    "the query needs more than the %zu bytes of memory that it may use; ask for "
+                    "a shorter range, fewer series or longer steps, or raise query.max_memory",
+                    r->limits.max_bytes);
 }
 
 /* ---- what a query opens on the way ---- */

@@ -1,4 +1,5 @@
-/* scan.c -- the points of series: chunks and head put together.
+/* scan.c -- the points of series: chunks and head put together. (Of many series of numbers:
+ * scan_numbers.c.)
  *
  * Most chunks of a series lie one after the other, and what the head has comes after them all.
  * Those are appended as they are. Only chunks whose times meet, or meet points of the head, are
@@ -55,6 +56,7 @@ void gather_fini(struct gather *g, struct read *r)
     for (size_t i = 0; i < g->n_sources; i++)
         series_points_fini(&g->sources[i]);
     free(g->sources);
+    free(g->memo);
     series_points_fini(&g->merged);
     /* Giving back cannot fail. */
     if (g->charged > 0)
@@ -90,16 +92,18 @@ static bool prepare_sources(struct gather *g, enum series_kind kind, size_t n)
     return true;
 }
 
-/* A chunk into out; a damaged one is reported there and left out here. */
-static enum otl_err read_chunk(struct read *r, struct part_refs *refs, size_t ref, int64_t from,
-                               int64_t to, struct series_points *out, struct otl_error *err)
+enum otl_err gather_chunk(struct gather *g, struct read *r, struct part_refs *refs, size_t ref,
+                          int64_t from, int64_t to, struct series_points *out,
+                          struct otl_error *err)
 {
     struct otl_error mine = {0};
     enum otl_err rc = read_check(r, err);
 
     if (rc != OTL_OK)
         return rc;
-    rc = part_read_chunk(r->session->parts, refs, ref, from, to, out, &mine);
+    if (g->memo == NULL)
+        g->memo = calloc(1, sizeof(*g->memo)); /* without it all goes on, slower */
+    rc = part_read_next(r->session->parts, refs, ref, from, to, g->memo, out, &mine);
     if (rc == OTL_ECORRUPT)
         return OTL_OK;
     if (rc != OTL_OK && err != NULL)
@@ -125,11 +129,10 @@ static bool append_without_marks(struct series_points *out, const struct series_
     return true;
 }
 
-/* Merge the chunks of a group and points low to high - 1 of the head, and append. */
-static enum otl_err merge_group(struct gather *g, struct read *r, struct part_refs *refs,
-                                size_t first, size_t n, const struct series_points *head,
-                                size_t low, size_t high, int64_t from, int64_t to,
-                                struct series_points *out, struct otl_error *err)
+enum otl_err gather_group(struct gather *g, struct read *r, struct part_refs *refs, size_t first,
+                          size_t n, const struct series_points *head, size_t low, size_t high,
+                          int64_t from, int64_t to, struct series_points *out,
+                          struct otl_error *err)
 {
     const struct series_points **order;
     size_t n_order = 0;
@@ -144,7 +147,7 @@ static enum otl_err merge_group(struct gather *g, struct read *r, struct part_re
     for (size_t i = 0; i < n && rc == OTL_OK; i++) {
         size_t at = n_order++;
 
-        rc = read_chunk(r, refs, first + i, from, to, &g->sources[i], err);
+        rc = gather_chunk(g, r, refs, first + i, from, to, &g->sources[i], err);
         while (at > 0 && refs->refs[first + (size_t)(order[at - 1] - g->sources)].sequence >
                              refs->refs[first + i].sequence) {
             order[at] = order[at - 1];
@@ -180,16 +183,17 @@ static enum otl_err append_head(struct gather *g, struct read *r, const struct s
     if (low >= high)
         return OTL_OK;
     if (out->kind == KIND_EXEMPLAR) /* marks have to be applied */
-        return merge_group(g, r, NULL, 0, 0, head, low, high, 0, 0, out, err);
+        return gather_group(g, r, NULL, 0, 0, head, low, high, 0, 0, out, err);
     return series_points_append(out, head, low, high - low) ? OTL_OK : no_memory(err);
 }
 
-enum otl_err gather_points(struct gather *g, struct read *r, struct part_refs *refs, size_t first,
-                           size_t n, const struct series_points *head, int64_t from, int64_t to,
-                           struct series_points *out, struct otl_error *err)
+enum otl_err gather_walk(const struct part_refs *refs, size_t first, size_t n,
+                         const struct series_points *head,
+                         enum otl_err (*visit)(void *arg, size_t first, size_t n, size_t low,
+                                               size_t high, struct otl_error *err),
+                         void *arg, struct otl_error *err)
 {
     size_t at = 0, n_head = head == NULL ? 0 : head->n, end = first + n;
-    size_t before = read_points_bytes(out);
     enum otl_err rc = OTL_OK;
 
     while (first < end && rc == OTL_OK) {
@@ -204,27 +208,57 @@ enum otl_err gather_points(struct gather *g, struct read *r, struct part_refs *r
         }
         while (low < n_head && head->time[low] < s->min_time)
             low++;
-        rc = append_head(g, r, head, at, low, out, err);
+        if (low > at)
+            rc = visit(arg, 0, 0, at, low, err);
         at = low;
         while (at < n_head && head->time[at] <= last)
             at++;
-        if (rc == OTL_OK && next == first + 1 && at == low && out->kind != KIND_EXEMPLAR)
-            rc = read_chunk(r, refs, first, from, to, out, err);
-        else if (rc == OTL_OK)
-            rc = merge_group(g, r, refs, first, next - first, head, low, at, from, to, out, err);
+        if (rc == OTL_OK)
+            rc = visit(arg, first, next - first, low, at, err);
         first = next;
-        if (rc == OTL_OK) {
-            size_t now = read_points_bytes(out);
-
-            rc = charge_growth(r, before, now, err);
-            before = now;
-        }
     }
-    if (rc == OTL_OK)
-        rc = append_head(g, r, head, at, n_head, out, err);
-    if (rc == OTL_OK)
-        rc = charge_growth(r, before, read_points_bytes(out), err);
+    return rc == OTL_OK && at < n_head ? visit(arg, 0, 0, at, n_head, err) : rc;
+}
+
+struct gathering {
+    struct gather *g;
+    struct read *r;
+    struct part_refs *refs;
+    const struct series_points *head;
+    int64_t from, to;
+    struct series_points *out;
+    size_t charged; /* of out */
+};
+
+static enum otl_err gather_piece(void *arg, size_t first, size_t n, size_t low, size_t high,
+                                 struct otl_error *err)
+{
+    struct gathering *x = arg;
+    size_t now;
+    enum otl_err rc;
+
+    if (n == 0)
+        rc = append_head(x->g, x->r, x->head, low, high, x->out, err);
+    else if (n == 1 && low == high && x->out->kind != KIND_EXEMPLAR)
+        rc = gather_chunk(x->g, x->r, x->refs, first, x->from, x->to, x->out, err);
+    else
+        rc = gather_group(x->g, x->r, x->refs, first, n, x->head, low, high, x->from, x->to, x->out,
+                          err);
+    if (rc != OTL_OK)
+        return rc;
+    now = read_points_bytes(x->out);
+    rc = charge_growth(x->r, x->charged, now, err);
+    x->charged = now;
     return rc;
+}
+
+enum otl_err gather_points(struct gather *g, struct read *r, struct part_refs *refs, size_t first,
+                           size_t n, const struct series_points *head, int64_t from, int64_t to,
+                           struct series_points *out, struct otl_error *err)
+{
+    struct gathering x = {g, r, refs, head, from, to, out, read_points_bytes(out)};
+
+    return gather_walk(refs, first, n, head, gather_piece, &x, err);
 }
 
 struct one_series {
@@ -338,23 +372,6 @@ enum otl_err walk_series(struct series_walk *w, struct read *r, enum series_kind
     return rc;
 }
 
-/* The series of the parts are taken in rounds (read_internal.h). */
-struct scan {
-    struct read *r;
-    enum series_kind kind;
-    int64_t from, to;
-    struct series_list ids; /* that have chunks in the range */
-    size_t round_series;    /* of ids in a round */
-    size_t round;           /* whose refs are at hand */
-    struct part_refs refs;
-    size_t at; /* in refs */
-    struct gather gather;
-    struct series_points out;
-    enum otl_err (*emit)(void *arg, int64_t series_id, const struct series_points *p,
-                         struct otl_error *err);
-    void *arg;
-};
-
 static enum otl_err begin_round(struct scan *s, size_t round, struct otl_error *err)
 {
     size_t first = round * s->round_series, n = s->ids.n - first;
@@ -370,7 +387,7 @@ static enum otl_err scan_series(void *arg, int64_t id, size_t place,
                                 const struct series_points *head, struct otl_error *err)
 {
     struct scan *s = arg;
-    size_t n = 0;
+    size_t n = 0, first;
     enum otl_err rc = read_check(s->r, err);
 
     if (rc == OTL_OK && place != SIZE_MAX && place / s->round_series != s->round)
@@ -383,12 +400,78 @@ static enum otl_err scan_series(void *arg, int64_t id, size_t place,
         while (s->at + n < s->refs.n && s->refs.refs[s->at + n].summary->series_id == id)
             n++;
     }
-    series_points_reset(&s->out);
-    rc = gather_points(&s->gather, s->r, &s->refs, s->at, n, head, s->from, s->to, &s->out, err);
+    first = s->at;
     s->at += n;
-    if (rc == OTL_OK && s->out.n > 0)
-        rc = s->emit(s->arg, id, &s->out, err);
+    return s->each(s, id, first, n, head, err);
+}
+
+enum otl_err scan_init(struct scan *s, struct read *r, int kind, const int64_t *series, size_t n,
+                       int64_t from, int64_t to, struct otl_error *err)
+{
+    enum otl_err rc = read_check(r, err);
+
+    *s = (struct scan){.r = r, .from = from, .to = to, .series = series, .n_series = n};
+    if (rc == OTL_OK && (!kind_is_valid(kind) || kind > (int)KIND_EXEMPLAR))
+        rc = otl_fail(err, OTL_EINTERNAL, "scan points: kind %d", kind);
+    if (rc == OTL_OK && r->read_ahead)
+        rc = otl_fail(err, OTL_EINTERNAL, "scan points: within a scan that reads ahead");
+    if (rc != OTL_OK)
+        return rc;
+    s->kind = (enum series_kind)kind;
+    series_points_init(&s->out, s->kind);
+    s->round_series = 1;
+    if (from >= to || (series != NULL && n == 0)) {
+        s->nothing = true;
+        return OTL_OK;
+    }
+    rc = part_find(r->session->parts, s->kind, 0, series, n, from, to, &s->refs, err);
+    if (rc == OTL_OK)
+        rc = ids_of_refs(r, &s->refs, &s->ids, err);
+    for (size_t i = 0; rc == OTL_OK && i < s->refs.n_blocks; i++)
+        s->bytes += part_block_directory(s->refs.blocks[i])->block_bytes;
+    s->round_series = s->ids.n / (s->bytes / r->session->shared->round_bytes + 1) + 1;
+    if (s->round_series < s->ids.n)
+        s->round = SIZE_MAX; /* none of them is at hand */
     return rc;
+}
+
+enum otl_err scan_run(struct scan *s, struct otl_error *err)
+{
+    struct series_walk walk = {.visit = scan_series, .arg = s, .ids = s->ids.ids, .n = s->ids.n};
+
+    if (s->nothing)
+        return OTL_OK;
+    return walk_series(&walk, s->r, s->kind, s->series, s->n_series, s->from, s->to, err);
+}
+
+void scan_close(struct scan *s)
+{
+    (void)!read_charge(
+        s->r, -(int64_t)(read_points_bytes(&s->out) + s->ids.cap * sizeof(*s->ids.ids)), NULL);
+    gather_fini(&s->gather, s->r);
+    series_points_fini(&s->out);
+    part_refs_release(s->r->session->parts, &s->refs);
+    series_list_fini(&s->ids);
+}
+
+/* ---- points of any kind ---- */
+
+struct emitting {
+    struct scan scan; /* first: that is what scan_series knows */
+    enum otl_err (*emit)(void *arg, int64_t series_id, const struct series_points *p,
+                         struct otl_error *err);
+    void *arg;
+};
+
+static enum otl_err emit_series(struct scan *s, int64_t id, size_t first, size_t n,
+                                const struct series_points *head, struct otl_error *err)
+{
+    struct emitting *e = (struct emitting *)(void *)s;
+    enum otl_err rc;
+
+    series_points_reset(&s->out);
+    rc = gather_points(&s->gather, s->r, &s->refs, first, n, head, s->from, s->to, &s->out, err);
+    return rc == OTL_OK && s->out.n > 0 ? e->emit(e->arg, id, &s->out, err) : rc;
 }
 
 enum otl_err read_scan(struct read *r, int kind, const int64_t *series, size_t n, int64_t from,
@@ -397,34 +480,12 @@ enum otl_err read_scan(struct read *r, int kind, const int64_t *series, size_t n
                                             const struct series_points *p, struct otl_error *err),
                        void *arg, struct otl_error *err)
 {
-    struct scan s = {
-        .r = r, .kind = (enum series_kind)kind, .from = from, .to = to, .emit = emit, .arg = arg};
-    struct series_walk walk = {.visit = scan_series, .arg = &s};
-    size_t bytes = 0;
-    enum otl_err rc = read_check(r, err);
+    struct emitting e = {.emit = emit, .arg = arg};
+    enum otl_err rc = scan_init(&e.scan, r, kind, series, n, from, to, err);
 
-    if (rc != OTL_OK || from >= to || (series != NULL && n == 0))
-        return rc;
-    if (!kind_is_valid(kind) || kind > (int)KIND_EXEMPLAR)
-        return otl_fail(err, OTL_EINTERNAL, "scan points: kind %d", kind);
-    series_points_init(&s.out, s.kind);
-    rc = part_find(r->session->parts, s.kind, 0, series, n, from, to, &s.refs, err);
+    e.scan.each = emit_series;
     if (rc == OTL_OK)
-        rc = ids_of_refs(r, &s.refs, &s.ids, err);
-    walk.ids = s.ids.ids;
-    walk.n = s.ids.n;
-    for (size_t i = 0; rc == OTL_OK && i < s.refs.n_blocks; i++)
-        bytes += part_block_directory(s.refs.blocks[i])->block_bytes;
-    s.round_series = s.ids.n / (bytes / r->session->shared->round_bytes + 1) + 1;
-    if (s.round_series < s.ids.n)
-        s.round = SIZE_MAX; /* none of them is at hand */
-    if (rc == OTL_OK)
-        rc = walk_series(&walk, r, s.kind, series, n, from, to, err);
-    (void)!read_charge(r, -(int64_t)(read_points_bytes(&s.out) + s.ids.cap * sizeof(*s.ids.ids)),
-                       NULL);
-    gather_fini(&s.gather, r);
-    series_points_fini(&s.out);
-    part_refs_release(r->session->parts, &s.refs);
-    series_list_fini(&s.ids);
+        rc = scan_run(&e.scan, err);
+    scan_close(&e.scan);
     return rc;
 }

@@ -92,7 +92,8 @@ static enum otl_err run_chunk(struct worker *k, struct window_item *item, bool s
     const struct block_directory *d = part_block_directory(b);
     struct window_target t = window_target_of(w, k->sums, item->series);
     struct window_columns c;
-    enum otl_err rc = chunk_reader_numbers(&k->reader, part_block_bytes(b), d, ref->chunk, err);
+    enum otl_err rc =
+        chunk_reader_numbers(&k->reader, part_block_bytes(b), d, ref->chunk, true, err);
 
     if (rc != OTL_OK) {
         k->time_at = 0;

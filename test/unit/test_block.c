@@ -128,7 +128,9 @@ static void assert_reads_back(struct made *m)
         before = out.n;
         if (random_below(8) == 0)
             continue;
-        assert_int_equal(block_read_next(buf_bytes(&m->bytes), &m->d, i, memo, &out, &err), OTL_OK);
+        assert_int_equal(
+            block_read_next(buf_bytes(&m->bytes), &m->d, i, INT64_MIN, INT64_MAX, memo, &out, &err),
+            OTL_OK);
         assert_int_equal(out.n, before + p->n);
         for (size_t k = 0; k < p->n; k++)
             assert_true(series_points_equal(&out, before + k, p, k));
@@ -414,7 +416,8 @@ static void chunk_reader_reads_the_same(void **state)
         const struct field_column *f = &p->fields[NUMBER_VALUE];
         bool all_int = true, all_double = true;
 
-        assert_int_equal(chunk_reader_numbers(&r, buf_bytes(&b->bytes), &b->d, i, &err), OTL_OK);
+        assert_int_equal(chunk_reader_numbers(&r, buf_bytes(&b->bytes), &b->d, i, true, &err),
+                         OTL_OK);
         assert_int_equal(r.n, p->n);
         assert_memory_equal(r.time, p->time, p->n * sizeof(*p->time));
         assert_memory_equal(r.start_time, p->start_time, p->n * sizeof(*p->time));
@@ -463,7 +466,8 @@ static void chunk_reader_tells_blocks_apart(void **state)
     for (int k = 0; k < 4; k++) {
         struct made *b = m[k % 2];
 
-        assert_int_equal(chunk_reader_numbers(&r, buf_bytes(&b->bytes), &b->d, 0, &err), OTL_OK);
+        assert_int_equal(chunk_reader_numbers(&r, buf_bytes(&b->bytes), &b->d, 0, true, &err),
+                         OTL_OK);
         assert_int_equal(r.time[0], 100 + k % 2);
     }
     place = malloc(m[0]->bytes.n);
@@ -472,8 +476,8 @@ static void chunk_reader_tells_blocks_apart(void **state)
 
         memcpy(place, b->bytes.p, b->bytes.n);
         chunk_reader_forget(&r);
-        assert_int_equal(chunk_reader_numbers(&r, bytes_of(place, b->bytes.n), &b->d, 0, &err),
-                         OTL_OK);
+        assert_int_equal(
+            chunk_reader_numbers(&r, bytes_of(place, b->bytes.n), &b->d, 0, true, &err), OTL_OK);
         assert_int_equal(r.time[0], 100 + k % 2);
     }
     free(place);
@@ -697,7 +701,7 @@ static uint64_t try_everything(struct bytes b)
             if (block_read_chunk(b, &d, i, d.chunks[i].min_time + 1, INT64_MAX, &p, &err) != OTL_OK)
                 assert_int_equal(p.n, before);
             if (d.kind == KIND_NUMBER)
-                (void)(chunk_reader_numbers(&r, b, &d, i, &err) == OTL_OK);
+                (void)(chunk_reader_numbers(&r, b, &d, i, true, &err) == OTL_OK);
         }
         chunk_reader_fini(&r);
         series_points_fini(&p);

@@ -405,6 +405,110 @@ static void assert_extents(struct read *r, enum series_kind kind, const int64_t 
     }
 }
 
+/* ---- numbers: what runs a slot was given ---- */
+
+struct numbers {
+    struct emitted seen;
+    struct {
+        int64_t id;
+        size_t n, cap;
+        int64_t *time, *value, *flags;
+        uint8_t *kind;
+    } slots[NUMBER_SLOTS];
+    int64_t refuse_run, refuse_series; /* of the series with this id */
+    atomic_bool *cancel;               /* set at the first series */
+    struct read *reads;                /* reads in series, which it must not while reading ahead */
+};
+
+static void numbers_fini(struct numbers *x)
+{
+    for (int i = 0; i < NUMBER_SLOTS; i++) {
+        free(x->slots[i].time);
+        free(x->slots[i].value);
+        free(x->slots[i].flags);
+        free(x->slots[i].kind);
+    }
+}
+
+static enum otl_err on_run(void *arg, unsigned slot, int64_t id, const struct number_run *r,
+                           struct otl_error *e)
+{
+    struct numbers *x = arg;
+
+    assert_true(slot < NUMBER_SLOTS && r->n > 0);
+    if (id == x->refuse_run)
+        return otl_fail(e, OTL_EBUSY, "the run's");
+    if (x->slots[slot].id == 0)
+        x->slots[slot].n = 0;
+    else
+        assert_int_equal(x->slots[slot].id, id);
+    x->slots[slot].id = id;
+    for (size_t i = 0; i < r->n; i++) {
+        size_t at = x->slots[slot].n++;
+
+        if (at == x->slots[slot].cap) {
+            size_t cap = at == 0 ? 64 : 2 * at;
+
+            x->slots[slot].time = realloc(x->slots[slot].time, cap * sizeof(int64_t));
+            x->slots[slot].value = realloc(x->slots[slot].value, cap * sizeof(int64_t));
+            x->slots[slot].flags = realloc(x->slots[slot].flags, cap * sizeof(int64_t));
+            x->slots[slot].kind = realloc(x->slots[slot].kind, cap);
+            x->slots[slot].cap = cap;
+        }
+        x->slots[slot].time[at] = r->time[i];
+        x->slots[slot].value[at] = r->value[i];
+        x->slots[slot].flags[at] = r->flags == NULL ? 0 : r->flags[i];
+        x->slots[slot].kind[at] = r->kind == NULL ? (uint8_t)r->all : r->kind[i];
+    }
+    return OTL_OK;
+}
+
+static enum otl_err on_numbers(void *arg, unsigned slot, int64_t id, struct otl_error *e)
+{
+    struct numbers *x = arg;
+    struct series_points all;
+    size_t low, high;
+    bool asked = x->seen.series == NULL;
+
+    assert_true(id > x->seen.last && id <= SERIES && x->slots[slot].id == id);
+    for (size_t i = 0; i < x->seen.n_series; i++)
+        asked = asked || x->seen.series[i] == id;
+    assert_true(asked);
+    x->seen.last = id;
+    x->seen.n++;
+    if (x->reads != NULL)
+        return read_scan(x->reads, KIND_NUMBER, NULL, 0, INT64_MIN, INT64_MAX, on_series, NULL, e);
+    if (id == x->refuse_series)
+        return otl_fail(e, OTL_EBUSY, "the series'");
+    series_points_init(&all, KIND_NUMBER);
+    expect(&arrived[id - 1], &all);
+    low = series_points_lower_bound(&all, x->seen.from);
+    high = series_points_lower_bound(&all, x->seen.to);
+    assert_int_equal(x->slots[slot].n, high - low);
+    assert_memory_equal(x->slots[slot].time, all.time + low, (high - low) * sizeof(int64_t));
+    assert_memory_equal(x->slots[slot].flags, all.flags + low, (high - low) * sizeof(int64_t));
+    assert_memory_equal(x->slots[slot].kind, all.fields[NUMBER_VALUE].kind + low, high - low);
+    assert_memory_equal(x->slots[slot].value, all.fields[NUMBER_VALUE].v + low,
+                        (high - low) * sizeof(int64_t));
+    x->slots[slot].id = 0;
+    series_points_fini(&all);
+    if (x->cancel != NULL)
+        atomic_store(x->cancel, true);
+    return OTL_OK;
+}
+
+/* ahead: by a second thread, however little there is. */
+static enum otl_err numbers(struct read *r, struct numbers *x, bool ahead)
+{
+    const struct number_sink sink = {on_run, on_numbers, x};
+    enum otl_err rc;
+
+    shared->ahead_series = shared->ahead_bytes = ahead ? 0 : SIZE_MAX;
+    rc = read_numbers(r, x->seen.series, x->seen.n_series, x->seen.from, x->seen.to, &sink, &err);
+    numbers_fini(x);
+    return rc;
+}
+
 static void points_and_scans(void **state)
 {
     for (int round = 0; round < ROUNDS * (KIND_EXEMPLAR + 1); round++) {
@@ -445,6 +549,14 @@ static void points_and_scans(void **state)
                 m.n_series = 0;
             ok(read_scan(r, (int)kind, m.series, m.n_series, from, to, on_series, &m, &err));
             assert_int_equal(m.n, series_with_points(m.series, m.n_series, from, to));
+            for (int ahead = 0; ahead < 2 && kind == KIND_NUMBER; ahead++) {
+                struct numbers x = {.seen = m};
+
+                x.seen.n = 0;
+                x.seen.last = 0;
+                ok(numbers(r, &x, ahead));
+                assert_int_equal(x.seen.n, m.n);
+            }
             read_end(r);
         }
     }
@@ -658,6 +770,55 @@ static void limits_end_a_read(void **state)
     assert_true(sqlite3_get_autocommit(db.sql));
 }
 
+/* Whatever ends a scan of numbers, on whichever thread, is what the caller gets; and all that was
+ * charged is given back. */
+static void numbers_end_early(void **state)
+{
+    struct read_limits limits = {.max_bytes = 1 << 20};
+    struct read *r;
+    unsigned n = 0;
+
+    do {
+        teardown(state);
+        setup(state);
+        make_data(KIND_NUMBER, true, false, true);
+        n = series_with_points(NULL, 0, INT64_MIN, INT64_MAX);
+    } while (n < 4 || arrived[2].n == 0);
+    open_session(1 << 20);
+    for (int ahead = 0; ahead < 2; ahead++) {
+        const struct emitted all = {.from = INT64_MIN, .to = INT64_MAX};
+        struct numbers x = {.seen = all, .refuse_run = 3};
+        atomic_bool cancel = false;
+
+        ok(read_begin(session, &limits, true, &r, &err));
+        assert_int_equal(numbers(r, &x, ahead), OTL_EBUSY);
+        assert_string_equal(err.msg, "the run's");
+        x = (struct numbers){.seen = all, .refuse_series = 3};
+        assert_int_equal(numbers(r, &x, ahead), OTL_EBUSY);
+        assert_string_equal(err.msg, "the series'");
+        for (int i = 0; i < 200; i++) {
+            x = (struct numbers){.seen = all};
+            ok(numbers(r, &x, ahead));
+            assert_int_equal(x.seen.n, n);
+        }
+        ok(read_charge(r, 1 << 20, &err));
+        ok(read_charge(r, -(1 << 20), &err));
+        if (ahead) {
+            x = (struct numbers){.seen = all, .reads = r};
+            assert_int_equal(numbers(r, &x, true), OTL_EINTERNAL);
+        }
+        read_end(r);
+
+        limits.cancel = &cancel;
+        ok(read_begin(session, &limits, true, &r, &err));
+        x = (struct numbers){.seen = all, .cancel = &cancel};
+        /* A second thread may have read all there is by then. */
+        assert_true(numbers(r, &x, ahead) == OTL_ECANCELLED || ahead);
+        read_end(r);
+        limits.cancel = NULL;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -666,6 +827,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(rollups_are_what_is_left, setup, teardown),
         cmocka_unit_test_setup_teardown(a_read_sees_one_snapshot, setup, teardown),
         cmocka_unit_test_setup_teardown(limits_end_a_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(numbers_end_early, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
