@@ -9,6 +9,9 @@
  * hold thousands of samples that are sorted. */
 enum { STEPS_A_CHECK = 16 };
 
+/* Steps of a window that are not too many to be looked at together. */
+enum { MOST_SPAN = 100000 };
+
 /* What is done with the samples of one series. */
 struct range_sink {
     enum otl_err (*take)(struct range_sink *s, struct labels labels, const struct samples *in,
@@ -252,6 +255,8 @@ struct calling {
     bool same_everywhere;       /* @ fixes the window, and nothing else depends on the step */
     struct range_memory memory; /* index: cap_memory of them */
     size_t cap_memory;
+    double *scratch; /* of range_folded, with its edges behind; NULL until the first one */
+    size_t charged;  /* of it */
 };
 
 /* Memory for the windows of a series of n floats. NULL: it would not pay, or there is none; the
@@ -273,6 +278,54 @@ static struct range_memory *remember(struct calling *c, const struct samples *in
     return &c->memory;
 }
 
+/* Do windows share their edges? Then how many steps each is long. */
+static size_t fold_span(const struct calling *c)
+{
+    const struct eval *v = c->v;
+    const int64_t range = range_of(c->range), step = v->opts->step_ms;
+
+    if (c->call.expr->u.call.function->folded == NULL || v->steps < 2 || c->call.n_scalars > 0 ||
+        modifiers_of(c->range)->at != AT_NONE || range % step != 0 || range / step > MOST_SPAN)
+        return 0;
+    return (size_t)(range / step);
+}
+
+/* Room for the edges and the scratch; NULL: there is none. */
+static double *fold_scratch(struct calling *c, size_t edges)
+{
+    const size_t bytes = edges * (4 * sizeof(double) + sizeof(uint32_t));
+
+    if (c->scratch == NULL && read_charge(c->v->read, (int64_t)bytes, NULL) == OTL_OK) {
+        c->charged = bytes;
+        c->scratch = malloc(bytes);
+    }
+    return c->scratch;
+}
+
+/* All windows of a series at once. False: one by one, then. */
+static bool fold(struct calling *c, const struct samples *in, struct prom_row *row)
+{
+    const struct eval *v = c->v;
+    const size_t span = fold_span(c), n = v->steps + span;
+    struct range_folded w = {.t = in->t, .v = in->v, .n = in->n, .steps = v->steps, .span = span};
+    uint32_t *edges;
+    size_t at = 0, stride = 0;
+
+    if (span == 0 || in->h != NULL || in->n >= UINT32_MAX || fold_scratch(c, n) == NULL)
+        return false;
+    w.range = range_of(c->range);
+    w.step = v->opts->step_ms;
+    w.start = eval_reference(v, modifiers_of(c->range), 0) - w.range;
+    w.scratch = c->scratch;
+    edges = (uint32_t *)(void *)(c->scratch + 4 * n);
+    for (size_t i = 0; i < n; i++) {
+        advance(&at, &stride, in->t, in->n, w.start + (int64_t)i * w.step);
+        edges[i] = (uint32_t)at;
+    }
+    w.edges = edges;
+    return c->call.expr->u.call.function->folded(&w, row->v);
+}
+
 static enum otl_err call_series(struct range_sink *sink, struct labels labels,
                                 const struct samples *in, struct otl_error *err)
 {
@@ -285,6 +338,7 @@ static enum otl_err call_series(struct range_sink *sink, struct labels labels,
     struct labels shown = labels;
     int64_t range = range_of(c->range);
     struct range_memory *memory = remember(c, in);
+    bool folded;
     enum otl_err rc = OTL_OK;
 
     c->call.labels = labels;
@@ -292,7 +346,8 @@ static enum otl_err call_series(struct range_sink *sink, struct labels labels,
         rc = eval_drop_name(v, labels, &shown, err);
     if (rc == OTL_OK)
         rc = eval_new_row(v, shown, &row, err);
-    for (size_t i = 0; i < v->steps && rc == OTL_OK; i++) {
+    folded = rc == OTL_OK && fold(c, in, &row);
+    for (size_t i = 0; !folded && i < v->steps && rc == OTL_OK; i++) {
         int64_t end = eval_reference(v, m, i);
         struct sample made = {prom_stale(), NULL};
         struct range_window w = {.start = end - range, .end = end, .memory = memory};
@@ -352,6 +407,9 @@ enum otl_err eval_range_call(struct eval *v, const struct expr *e, struct row_si
         rc = scan(v, c.range, &c.sink, err);
     }
     free(c.memory.index);
+    free(c.scratch);
+    /* Giving back cannot fail. */
+    (void)!read_charge(v->read, -(int64_t)c.charged, NULL);
     for (size_t i = 0; i < n; i++)
         eval_free_scalar(v, scalars[i]);
     return rc;

@@ -16,6 +16,7 @@
 #define DATE(f)    MAP(f), .matrix = fn_date_now
 #define COUNTER    .after = functions_check_counter, REMEMBERS
 #define REMEMBERS  .remembers = true
+#define FOLDS(f)   .folded = (f)
 #define KEEPS_NAME .keeps_name = true
 #define EXPERIMENT .experimental = true
 #define NO_ARGS    {0}, 0
@@ -30,7 +31,7 @@ static const struct function table[] = {
     {"asinh", ARGS(V), 0, V, MAP(fn_asinh)},
     {"atan", ARGS(V), 0, V, MAP(fn_atan)},
     {"atanh", ARGS(V), 0, V, MAP(fn_atanh)},
-    {"avg_over_time", ARGS(M), 0, V, RANGE(fn_avg_over_time)},
+    {"avg_over_time", ARGS(M), 0, V, RANGE(fn_avg_over_time), FOLDS(functions_fold_avg)},
     {"ceil", ARGS(V), 0, V, MAP(fn_ceil)},
     {"changes", ARGS(M), 0, V, RANGE(fn_changes)},
     {"clamp", ARGS(V, S, S), 0, V, MAP(fn_clamp)},
@@ -38,13 +39,13 @@ static const struct function table[] = {
     {"clamp_min", ARGS(V, S), 0, V, MAP(fn_clamp_min)},
     {"cos", ARGS(V), 0, V, MAP(fn_cos)},
     {"cosh", ARGS(V), 0, V, MAP(fn_cosh)},
-    {"count_over_time", ARGS(M), 0, V, RANGE(fn_count_over_time)},
+    {"count_over_time", ARGS(M), 0, V, RANGE(fn_count_over_time), FOLDS(functions_fold_count)},
     {"day_of_month", ARGS(V), 1, V, DATE(fn_day_of_month)},
     {"day_of_week", ARGS(V), 1, V, DATE(fn_day_of_week)},
     {"day_of_year", ARGS(V), 1, V, DATE(fn_day_of_year)},
     {"days_in_month", ARGS(V), 1, V, DATE(fn_days_in_month)},
     {"deg", ARGS(V), 0, V, MAP(fn_deg)},
-    {"delta", ARGS(M), 0, V, RANGE(fn_delta)},
+    {"delta", ARGS(M), 0, V, RANGE(fn_delta), FOLDS(functions_fold_delta)},
     {"deriv", ARGS(M), 0, V, RANGE(fn_deriv)},
     {"double_exponential_smoothing", ARGS(M, S, S), 0, V, RANGE(fn_smoothing), EXPERIMENT},
     {"exp", ARGS(V), 0, V, MAP(fn_exp)},
@@ -61,7 +62,7 @@ static const struct function table[] = {
     {"holt_winters", ARGS(M, S, S), 0, V, RANGE(fn_smoothing)},
     {"hour", ARGS(V), 1, V, DATE(fn_hour)},
     {"idelta", ARGS(M), 0, V, RANGE(fn_idelta)},
-    {"increase", ARGS(M), 0, V, RANGE(fn_increase), COUNTER},
+    {"increase", ARGS(M), 0, V, RANGE(fn_increase), COUNTER, FOLDS(functions_fold_increase)},
     {"info", ARGS(V, V), 1, V, WHOLE(fn_info), KEEPS_NAME, EXPERIMENT},
     {"irate", ARGS(M), 0, V, RANGE(fn_irate)},
     {"label_join", ARGS(V, T, T, T), -1, V, WHOLE(fn_label_join), KEEPS_NAME},
@@ -71,8 +72,8 @@ static const struct function table[] = {
     {"log10", ARGS(V), 0, V, MAP(fn_log10)},
     {"log2", ARGS(V), 0, V, MAP(fn_log2)},
     {"mad_over_time", ARGS(M), 0, V, RANGE(fn_mad_over_time), EXPERIMENT},
-    {"max_over_time", ARGS(M), 0, V, RANGE(fn_max_over_time), REMEMBERS},
-    {"min_over_time", ARGS(M), 0, V, RANGE(fn_min_over_time), REMEMBERS},
+    {"max_over_time", ARGS(M), 0, V, RANGE(fn_max_over_time), REMEMBERS, FOLDS(functions_fold_max)},
+    {"min_over_time", ARGS(M), 0, V, RANGE(fn_min_over_time), REMEMBERS, FOLDS(functions_fold_min)},
     {"minute", ARGS(V), 1, V, DATE(fn_minute)},
     {"month", ARGS(V), 1, V, DATE(fn_month)},
     {"pi", NO_ARGS, 0, S, WHOLE(fn_pi)},
@@ -80,7 +81,7 @@ static const struct function table[] = {
     {"present_over_time", ARGS(M), 0, V, RANGE(fn_present_over_time)},
     {"quantile_over_time", ARGS(S, M), 0, V, RANGE(fn_quantile_over_time)},
     {"rad", ARGS(V), 0, V, MAP(fn_rad)},
-    {"rate", ARGS(M), 0, V, RANGE(fn_rate), COUNTER},
+    {"rate", ARGS(M), 0, V, RANGE(fn_rate), COUNTER, FOLDS(functions_fold_rate)},
     {"resets", ARGS(M), 0, V, RANGE(fn_resets)},
     {"round", ARGS(V, S), 1, V, MAP(fn_round)},
     {"scalar", ARGS(V), 0, S, WHOLE(fn_scalar)},
@@ -94,7 +95,7 @@ static const struct function table[] = {
     {"sqrt", ARGS(V), 0, V, MAP(fn_sqrt)},
     {"stddev_over_time", ARGS(M), 0, V, RANGE(fn_stddev_over_time)},
     {"stdvar_over_time", ARGS(M), 0, V, RANGE(fn_stdvar_over_time)},
-    {"sum_over_time", ARGS(M), 0, V, RANGE(fn_sum_over_time)},
+    {"sum_over_time", ARGS(M), 0, V, RANGE(fn_sum_over_time), FOLDS(functions_fold_sum)},
     {"tan", ARGS(V), 0, V, MAP(fn_tan)},
     {"tanh", ARGS(V), 0, V, MAP(fn_tanh)},
     {"time", NO_ARGS, 0, S, WHOLE(fn_time)},

@@ -30,6 +30,20 @@ struct range_window {
     struct range_memory *memory; /* NULL: there is none, or windows hardly overlap */
 };
 
+/* All windows of one series of floats, where the range is a multiple of the step: they share their
+ * edges, so that each sample is looked at once, however far windows overlap. */
+struct range_folded {
+    const int64_t *t; /* ms */
+    const double *v;
+    size_t n;
+    /* Window i has the samples edges[i] to edges[i + span] - 1; steps + span edges, from 0 up to n.
+     */
+    const uint32_t *edges;
+    size_t steps, span;
+    int64_t start, step, range; /* window i is (start + i * step, start + i * step + range], ms */
+    double *scratch;            /* room for 4 * (steps + span) */
+};
+
 /* How a function is called. The evaluator knows three of them by name:
  *
  * timestamp of a selector: the samples' own times in seconds; of all else it is called as any.
@@ -69,6 +83,9 @@ struct function {
     /* By kind; out is absent before (value.h). */
     enum otl_err (*range)(const struct function_call *c, const struct range_window *w,
                           struct sample *out, struct otl_error *err);
+    /* NULL, or the same for all windows at once, which are absent before. False: not for these
+     * samples; nothing is decided. */
+    bool (*folded)(const struct range_folded *w, double *out);
     /* NULL, or called after the last window of a series whose result has a sample. */
     enum otl_err (*after)(const struct function_call *c, const struct prom_row *result,
                           struct otl_error *err);

@@ -107,6 +107,16 @@ MATRIX_FUNCTION(fn_label_replace);
 /* functions_info.c */
 MATRIX_FUNCTION(fn_info);
 
+/* functions_fold.c; of rates: functions_rate.c */
+bool functions_fold_sum(const struct range_folded *w, double *out);
+bool functions_fold_avg(const struct range_folded *w, double *out);
+bool functions_fold_min(const struct range_folded *w, double *out);
+bool functions_fold_max(const struct range_folded *w, double *out);
+bool functions_fold_count(const struct range_folded *w, double *out);
+bool functions_fold_rate(const struct range_folded *w, double *out);
+bool functions_fold_increase(const struct range_folded *w, double *out);
+bool functions_fold_delta(const struct range_folded *w, double *out);
+
 /* functions_histogram.c */
 MAP_FUNCTION(fn_histogram_avg);
 MAP_FUNCTION(fn_histogram_count);

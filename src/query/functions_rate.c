@@ -11,14 +11,15 @@
 
 #include "functions_internal.h"
 
-/* What the change over the samples times gives the change over the window. */
-static double extrapolation(const struct range_window *w, bool is_counter, double first,
-                            double change)
+/* What the change over the samples times gives the change over the window. first_t, last_t: of the
+ * n samples, in ms. */
+static inline double extrapolation(int64_t start, int64_t end, int64_t first_t, int64_t last_t,
+                                   size_t n, bool is_counter, double first, double change)
 {
-    double to_start = (double)(w->t[0] - w->start) / 1000;
-    double to_end = (double)(w->end - w->t[w->n - 1]) / 1000;
-    const double sampled = (double)(w->t[w->n - 1] - w->t[0]) / 1000;
-    const double interval = sampled / (double)(w->n - 1);
+    double to_start = (double)(first_t - start) / 1000;
+    double to_end = (double)(end - last_t) / 1000;
+    const double sampled = (double)(last_t - first_t) / 1000;
+    const double interval = sampled / (double)(n - 1);
     const double threshold = interval * 1.1;
 
     if (to_start >= threshold)
@@ -32,6 +33,13 @@ static double extrapolation(const struct range_window *w, bool is_counter, doubl
     if (to_end >= threshold)
         to_end = interval / 2;
     return (sampled + to_start + to_end) / sampled;
+}
+
+static double window_extrapolation(const struct range_window *w, bool is_counter, double first,
+                                   double change)
+{
+    return extrapolation(w->start, w->end, w->t[0], w->t[w->n - 1], w->n, is_counter, first,
+                         change);
 }
 
 /* ---- histograms ---- */
@@ -85,7 +93,7 @@ static enum otl_err histogram_rate(const struct function_call *c, const struct r
     out->h = histogram_change(w, is_counter);
     if (out->h == NULL)
         return functions_no_memory(err);
-    *factor = extrapolation(w, is_counter, w->h[0]->count, out->h->count);
+    *factor = window_extrapolation(w, is_counter, w->h[0]->count, out->h->count);
     return OTL_OK;
 }
 
@@ -143,11 +151,62 @@ static enum otl_err extrapolated(const struct function_call *c, const struct ran
     change = w->v[w->n - 1] - w->v[0];
     if (is_counter)
         change = add_lost(w, change);
-    factor = extrapolation(w, is_counter, w->v[0], change);
+    factor = window_extrapolation(w, is_counter, w->v[0], change);
     if (is_rate)
         factor /= (double)(w->end - w->start) / 1000;
     out->v = change * factor;
     return OTL_OK;
+}
+
+/* The same of all windows. */
+static inline bool fold_extrapolated(const struct range_folded *w, bool is_counter, bool is_rate,
+                                     double *out)
+{
+    const double *v = w->v;
+    const double seconds = (double)w->range / 1000;
+    size_t reset = w->n; /* the first one behind the window's first sample */
+
+    for (size_t i = 1; is_counter && i < w->n && reset == w->n; i++)
+        reset = v[i] < v[i - 1] ? i : reset;
+    for (size_t i = 0; i < w->steps; i++) {
+        const size_t low = w->edges[i], high = w->edges[i + w->span];
+        const int64_t start = w->start + (int64_t)i * w->step;
+        double change, factor;
+
+        if (high < low + 2)
+            continue;
+        change = v[high - 1] - v[low];
+        while (reset <= low) {
+            do
+                reset++;
+            while (reset < w->n && !(v[reset] < v[reset - 1]));
+        }
+        for (size_t k = reset; k < high; k++) {
+            if (v[k] < v[k - 1])
+                change += v[k - 1];
+        }
+        factor = extrapolation(start, start + w->range, w->t[low], w->t[high - 1], high - low,
+                               is_counter, v[low], change);
+        if (is_rate)
+            factor /= seconds;
+        out[i] = change * factor;
+    }
+    return true;
+}
+
+bool functions_fold_rate(const struct range_folded *w, double *out)
+{
+    return fold_extrapolated(w, true, true, out);
+}
+
+bool functions_fold_increase(const struct range_folded *w, double *out)
+{
+    return fold_extrapolated(w, true, false, out);
+}
+
+bool functions_fold_delta(const struct range_folded *w, double *out)
+{
+    return fold_extrapolated(w, false, false, out);
 }
 
 RANGE_FUNCTION(fn_rate)
