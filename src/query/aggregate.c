@@ -6,21 +6,25 @@
 #include "eval_internal.h"
 #include "number.h"
 
-/* Of one group at one step. */
+/* Of one group at one step. There are as many as groups have steps, so it is small. */
 struct cell {
-    struct exact_sum sum; /* of all, or the mean when by_mean */
-    double value;         /* the least, the greatest; sum of squared differences from mean */
-    double mean;
+    union {
+        struct exact_sum sum; /* of all, or the mean when by_mean */
+        double most;          /* the least or the greatest */
+        struct {
+            double squares, mean; /* squares: sum of squared differences from mean */
+        } spread;
+    } u;
     double count;
-    struct prom_histogram *h;
     bool has_float, has_histogram;
     bool by_mean; /* the sum would have overflown */
 };
 
 struct group {
     struct labels labels;
-    struct cell *cells; /* one a step */
-    size_t held;        /* of their histograms */
+    struct cell *cells;        /* one a step */
+    struct prom_histogram **h; /* likewise; NULL until there is one */
+    size_t held;               /* of them */
 };
 
 struct aggregating {
@@ -30,6 +34,7 @@ struct aggregating {
     struct label_table table;
     struct group *groups;
     size_t n, cap;
+    size_t charged; /* bytes */
 };
 
 enum otl_err aggregate_labels(struct eval *v, const struct expr *e, struct labels l,
@@ -55,21 +60,21 @@ static void add_to_mean(struct cell *c, double x)
     double share;
 
     if (!c->by_mean) {
-        struct exact_sum sum = c->sum;
+        struct exact_sum sum = c->u.sum;
 
         exact_add(&sum, x);
         if (!isinf(sum.sum)) {
-            c->sum = sum;
+            c->u.sum = sum;
             return;
         }
         c->by_mean = true;
-        c->sum.sum /= c->count - 1;
-        c->sum.lost /= c->count - 1;
+        c->u.sum.sum /= c->count - 1;
+        c->u.sum.lost /= c->count - 1;
     }
     share = (c->count - 1) / c->count;
-    c->sum.sum *= share;
-    c->sum.lost *= share;
-    exact_add(&c->sum, x / c->count);
+    c->u.sum.sum *= share;
+    c->u.sum.lost *= share;
+    exact_add(&c->u.sum, x / c->count);
 }
 
 static void add_float(enum aggregate_op op, struct cell *c, double x)
@@ -80,35 +85,35 @@ static void add_float(enum aggregate_op op, struct cell *c, double x)
     switch (op) {
     case AGG_SUM:
         if (!c->has_float)
-            c->sum.sum = x; /* a sum of -0 is -0 */
+            c->u.sum.sum = x; /* a sum of -0 is -0 */
         else
-            exact_add(&c->sum, x);
+            exact_add(&c->u.sum, x);
         break;
     case AGG_AVG:
         if (!c->has_float)
-            c->sum.sum = x;
+            c->u.sum.sum = x;
         else
             add_to_mean(c, x);
         break;
     case AGG_MIN:
-        if (!c->has_float || c->value > x || isnan(c->value))
-            c->value = x;
+        if (!c->has_float || c->u.most > x || isnan(c->u.most))
+            c->u.most = x;
         break;
     case AGG_MAX:
-        if (!c->has_float || c->value < x || isnan(c->value))
-            c->value = x;
+        if (!c->has_float || c->u.most < x || isnan(c->u.most))
+            c->u.most = x;
         break;
     case AGG_STDDEV:
     case AGG_STDVAR:
         if (!c->has_float) {
             c->count = 1;
-            c->mean = x;
-            c->value = isnan(x) || isinf(x) ? (double)NAN : 0;
+            c->u.spread.mean = x;
+            c->u.spread.squares = isnan(x) || isinf(x) ? (double)NAN : 0;
             break;
         }
-        delta = x - c->mean;
-        c->mean += delta / c->count;
-        c->value += delta * (x - c->mean);
+        delta = x - c->u.spread.mean;
+        c->u.spread.mean += delta / c->count;
+        c->u.spread.squares += delta * (x - c->u.spread.mean);
         break;
     default:
         break;
@@ -138,10 +143,11 @@ static bool move_mean(struct prom_histogram **mean, const struct prom_histogram 
     return ok;
 }
 
-static enum otl_err add_histogram(struct aggregating *a, struct group *g, struct cell *c,
+static enum otl_err add_histogram(struct aggregating *a, struct group *g, size_t i,
                                   const struct prom_histogram *h, struct otl_error *err)
 {
     enum aggregate_op op = a->e->u.aggregate.op;
+    struct cell *c = &g->cells[i];
     size_t bytes;
     bool ok;
 
@@ -150,18 +156,28 @@ static enum otl_err add_histogram(struct aggregating *a, struct group *g, struct
     /* Together with floats nothing comes of it. */
     if ((op != AGG_SUM && op != AGG_AVG) || c->has_float)
         return OTL_OK;
-    if (c->h == NULL) {
-        c->h = histogram_copy(h);
-        return c->h == NULL ? eval_no_memory(err)
-                            : eval_hold_histogram(a->v, &g->held, histogram_bytes(h), err);
+    if (g->h == NULL) {
+        enum otl_err rc = read_charge(a->v->read, (int64_t)(a->v->steps * sizeof(*g->h)), err);
+
+        if (rc != OTL_OK)
+            return rc;
+        a->charged += a->v->steps * sizeof(*g->h);
+        g->h = calloc(a->v->steps, sizeof(*g->h));
+        if (g->h == NULL)
+            return eval_no_memory(err);
     }
-    bytes = histogram_bytes(c->h);
-    ok = op == AGG_SUM ? histogram_add_to(&c->h, h) : move_mean(&c->h, h, c->count);
+    if (g->h[i] == NULL) {
+        g->h[i] = histogram_copy(h);
+        return g->h[i] == NULL ? eval_no_memory(err)
+                               : eval_hold_histogram(a->v, &g->held, histogram_bytes(h), err);
+    }
+    bytes = histogram_bytes(g->h[i]);
+    ok = op == AGG_SUM ? histogram_add_to(&g->h[i], h) : move_mean(&g->h[i], h, c->count);
     if (!ok)
         return eval_no_memory(err);
-    return histogram_bytes(c->h) <= bytes
+    return histogram_bytes(g->h[i]) <= bytes
                ? OTL_OK
-               : eval_hold_histogram(a->v, &g->held, histogram_bytes(c->h) - bytes, err);
+               : eval_hold_histogram(a->v, &g->held, histogram_bytes(g->h[i]) - bytes, err);
 }
 
 static enum otl_err group_of(struct aggregating *a, const struct prom_row *row, struct group **out,
@@ -189,6 +205,7 @@ static enum otl_err group_of(struct aggregating *a, const struct prom_row *row, 
         rc = read_charge(a->v->read, (int64_t)(a->v->steps * sizeof(struct cell)), err);
         if (rc != OTL_OK)
             return rc;
+        a->charged += a->v->steps * sizeof(struct cell);
         a->groups[a->n] =
             (struct group){.labels = labels, .cells = calloc(a->v->steps, sizeof(struct cell))};
         if (a->groups[a->n++].cells == NULL)
@@ -211,7 +228,7 @@ static enum otl_err take_row(struct row_sink *s, struct prom_row *row, struct ot
                 rc = eval_info(a->v, eval_unwrap(a->e->u.aggregate.of), err,
                                "ignored histogram in %s aggregation", aggregate_op_name(op));
             else
-                rc = add_histogram(a, g, &g->cells[i], row->h[i], err);
+                rc = add_histogram(a, g, i, row->h[i], err);
         } else if (!prom_is_stale(row->v[i])) {
             add_float(op, &g->cells[i], row->v[i]);
         }
@@ -220,9 +237,10 @@ static enum otl_err take_row(struct row_sink *s, struct prom_row *row, struct ot
 }
 
 /* What a cell comes to. Floats and histograms do not add up to anything. */
-static enum otl_err result(struct aggregating *a, struct cell *c, struct sample *out,
+static enum otl_err result(struct aggregating *a, struct group *g, size_t i, struct sample *out,
                            struct otl_error *err)
 {
+    const struct cell *c = &g->cells[i];
     enum aggregate_op op = a->e->u.aggregate.op;
 
     *out = (struct sample){prom_stale(), NULL};
@@ -236,27 +254,29 @@ static enum otl_err result(struct aggregating *a, struct cell *c, struct sample 
         return eval_warn(a->v, eval_unwrap(a->e->u.aggregate.of), err,
                          "encountered a mix of histograms and floats for aggregation");
     if (c->has_histogram) {
-        out->h = c->h;
-        c->h = NULL;
-        if (out->h != NULL)
-            histogram_compact(out->h);
+        if (g->h == NULL || g->h[i] == NULL)
+            return OTL_OK;
+        out->h = g->h[i];
+        g->h[i] = NULL;
+        histogram_compact(out->h);
         return OTL_OK;
     }
     switch (op) {
     case AGG_SUM:
-        out->v = exact_value(&c->sum);
+        out->v = exact_value(&c->u.sum);
         break;
     case AGG_AVG:
-        out->v = c->by_mean ? exact_value(&c->sum) : c->sum.sum / c->count + c->sum.lost / c->count;
+        out->v = c->by_mean ? exact_value(&c->u.sum)
+                            : c->u.sum.sum / c->count + c->u.sum.lost / c->count;
         break;
     case AGG_STDVAR:
-        out->v = c->value / c->count;
+        out->v = c->u.spread.squares / c->count;
         break;
     case AGG_STDDEV:
-        out->v = sqrt(c->value / c->count);
+        out->v = sqrt(c->u.spread.squares / c->count);
         break;
     default:
-        out->v = c->value;
+        out->v = c->u.most;
         break;
     }
     return OTL_OK;
@@ -271,7 +291,7 @@ static enum otl_err give_group(struct aggregating *a, struct group *g, struct pr
     for (size_t i = 0; i < a->v->steps && rc == OTL_OK; i++) {
         struct sample s;
 
-        rc = result(a, &g->cells[i], &s, err);
+        rc = result(a, g, i, &s, err);
         if (rc == OTL_OK)
             rc = eval_put(a->v, row, i, s, err);
         else
@@ -294,13 +314,14 @@ enum otl_err eval_aggregate(struct eval *v, const struct expr *e, struct prom_va
     for (size_t i = 0; i < a.n && rc == OTL_OK; i++)
         rc = give_group(&a, &a.groups[i], out, err);
     for (size_t i = 0; i < a.n; i++) {
-        for (size_t k = 0; a.groups[i].cells != NULL && k < v->steps; k++)
-            histogram_free(a.groups[i].cells[k].h);
+        for (size_t k = 0; a.groups[i].h != NULL && k < v->steps; k++)
+            histogram_free(a.groups[i].h[k]);
+        free(a.groups[i].h);
         free(a.groups[i].cells);
         eval_release_histograms(v, &a.groups[i].held);
     }
     /* Giving back cannot fail. */
-    (void)!read_charge(v->read, -(int64_t)(a.n * v->steps * sizeof(struct cell)), NULL);
+    (void)!read_charge(v->read, -(int64_t)a.charged, NULL);
     free(a.groups);
     label_table_fini(&a.table);
     return rc;

@@ -55,6 +55,8 @@ void answer_annotations(struct buf *out, const struct eval *v);
 void answer_metric(struct buf *out, struct labels l);
 /* [1709251200.003,"5"] */
 void answer_sample(struct buf *out, int64_t t_ms, double v);
+/* A sample's value, without quotes. */
+void answer_value(struct buf *out, double d);
 /* [1709251200.003,{"count":"3",...}] */
 void answer_histogram(struct buf *out, int64_t t_ms, const struct prom_histogram *h);
 

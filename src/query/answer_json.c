@@ -19,7 +19,7 @@ void answer_metric(struct buf *out, struct labels l)
 
 /* A sample's value: plain digits, but for the very large and small an exponent, as Go's encoder of
  * Prometheus has it. */
-static void add_value(struct buf *out, double d)
+void answer_value(struct buf *out, double d)
 {
     double size = fabs(d);
 
@@ -46,7 +46,7 @@ void answer_sample(struct buf *out, int64_t t_ms, double v)
     buf_add_char(out, '[');
     format_ms(out, t_ms);
     buf_add_str(out, ",\"");
-    add_value(out, v);
+    answer_value(out, v);
     buf_add_str(out, "\"]");
 }
 
@@ -62,11 +62,11 @@ static bool add_bucket(void *arg, int boundaries, double lower, double upper, do
     buf_add_str(l->out, l->any ? "," : ",\"buckets\":[");
     l->any = true;
     buf_printf(l->out, "[%d,\"", boundaries);
-    add_value(l->out, lower);
+    answer_value(l->out, lower);
     buf_add_str(l->out, "\",\"");
-    add_value(l->out, upper);
+    answer_value(l->out, upper);
     buf_add_str(l->out, "\",\"");
-    add_value(l->out, count);
+    answer_value(l->out, count);
     buf_add_str(l->out, "\"]");
     return true;
 }
@@ -78,9 +78,9 @@ void answer_histogram(struct buf *out, int64_t t_ms, const struct prom_histogram
     buf_add_char(out, '[');
     format_ms(out, t_ms);
     buf_add_str(out, ",{\"count\":\"");
-    add_value(out, h->count);
+    answer_value(out, h->count);
     buf_add_str(out, "\",\"sum\":\"");
-    add_value(out, h->sum);
+    answer_value(out, h->sum);
     buf_add_char(out, '"');
     histogram_walk(h, add_bucket, &l);
     if (l.any)

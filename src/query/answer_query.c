@@ -1,7 +1,9 @@
 /* answer_query.c -- query and query_range. */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "answer.h"
+#include "format_number.h"
 #include "otlite/clock.h"
 
 enum { MAX_POINTS = 11000, SUBQUERY_STEP_MS = 60000 };
@@ -64,48 +66,123 @@ static enum otl_err range_options(const struct answering *a, struct eval_opts *o
 
 /* ---- the answer ---- */
 
+/* What stands in front of the value of a step: all rows of a range query have the same times. */
+struct stamp {
+    char text[31]; /* "],[TIME," and a quote: the end of the sample before it, too */
+    uint8_t n;
+};
+enum { STAMP_FIRST = 3 /* what of it is not for a row's first sample */ };
+enum { SAMPLE_BYTES = 38, MOST_GUESSED = 16 << 20 };
+
+static struct stamp *make_stamps(const struct eval *e)
+{
+    struct stamp *stamps = malloc(e->steps * sizeof(*stamps));
+    struct buf text = {0};
+
+    for (size_t i = 0; stamps != NULL && i < e->steps; i++) {
+        buf_reset(&text);
+        buf_add_str(&text, "\"],[");
+        format_ms(&text, eval_time(e, i));
+        buf_add_str(&text, ",\"");
+        if (text.failed || text.n > sizeof(stamps->text)) {
+            free(stamps);
+            stamps = NULL;
+            break;
+        }
+        memcpy(stamps[i].text, text.p, text.n);
+        stamps[i].n = (uint8_t)text.n;
+    }
+    buf_fini(&text);
+    return stamps;
+}
+
+/* The floats of a range query's row. */
+static void add_stamped(struct buf *out, const struct prom_row *row, const struct stamp *stamps)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < row->n; i++) {
+        unsigned from = any ? 0 : STAMP_FIRST;
+
+        if (prom_is_stale(row->v[i]))
+            continue;
+        if (!any)
+            buf_add_str(out, ",\"values\":[");
+        any = true;
+        buf_add(out, stamps[i].text + from, stamps[i].n - from);
+        answer_value(out, row->v[i]);
+    }
+    if (any)
+        buf_add_str(out, "\"]]");
+}
+
+static void add_samples(struct buf *out, const struct prom_row *row, const struct eval *e,
+                        bool range)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < row->n; i++) {
+        if (prom_is_stale(row->v[i]))
+            continue;
+        if (range)
+            buf_add_str(out, any ? "," : ",\"values\":[");
+        else
+            buf_add_str(out, ",\"value\":");
+        any = true;
+        answer_sample(out, row->t != NULL ? row->t[i] : eval_time(e, i), row->v[i]);
+    }
+    if (any && range)
+        buf_add_char(out, ']');
+}
+
+static void add_histograms(struct buf *out, const struct prom_row *row, const struct eval *e,
+                           bool range)
+{
+    bool any = false;
+
+    for (size_t i = 0; row->h != NULL && i < row->n; i++) {
+        if (row->h[i] == NULL)
+            continue;
+        if (range)
+            buf_add_str(out, any ? "," : ",\"histograms\":[");
+        else
+            buf_add_str(out, ",\"histogram\":");
+        any = true;
+        answer_histogram(out, row->t != NULL ? row->t[i] : eval_time(e, i), row->h[i]);
+    }
+    if (any && range)
+        buf_add_char(out, ']');
+}
+
 static enum otl_err add_rows(struct buf *out, const struct prom_value *v, const struct eval *e,
                              bool range, uint64_t limit, struct otl_error *err)
 {
+    bool stamped = range && v->type != PROM_MATRIX && v->n_rows > 0;
+    struct stamp *stamps = stamped ? make_stamps(e) : NULL;
+    enum otl_err rc = OTL_OK;
+
+    if (stamped && stamps == NULL)
+        return otl_fail(err, OTL_ENOMEM, "query: no memory");
+    /* Growing is copying: so much it will be, if it is not above what a guess may cost. */
+    if (stamped && v->n_rows <= MOST_GUESSED / SAMPLE_BYTES / e->steps)
+        (void)buf_reserve(out, v->n_rows * e->steps * SAMPLE_BYTES);
     buf_add_char(out, '[');
-    for (size_t r = 0; r < v->n_rows && (limit == 0 || r < limit); r++) {
+    for (size_t r = 0; r < v->n_rows && (limit == 0 || r < limit) && rc == OTL_OK; r++) {
         const struct prom_row *row = &v->rows[r];
-        bool first = true, any = false;
-        enum otl_err rc = read_check(e->read, err);
 
-        if (rc != OTL_OK)
-            return rc;
-
+        rc = read_check(e->read, err);
         buf_add_str(out, r > 0 ? ",{\"metric\":" : "{\"metric\":");
         answer_metric(out, row->labels);
-        for (size_t i = 0; i < row->n; i++) {
-            if (prom_is_stale(row->v[i]))
-                continue;
-            if (range)
-                buf_add_str(out, any ? "," : ",\"values\":[");
-            else
-                buf_add_str(out, ",\"value\":");
-            any = true;
-            answer_sample(out, row->t != NULL ? row->t[i] : eval_time(e, i), row->v[i]);
-        }
-        if (any && range)
-            buf_add_char(out, ']');
-        for (size_t i = 0; row->h != NULL && i < row->n; i++) {
-            if (row->h[i] == NULL)
-                continue;
-            if (range)
-                buf_add_str(out, first ? ",\"histograms\":[" : ",");
-            else
-                buf_add_str(out, ",\"histogram\":");
-            first = false;
-            answer_histogram(out, row->t != NULL ? row->t[i] : eval_time(e, i), row->h[i]);
-        }
-        if (!first && range)
-            buf_add_char(out, ']');
+        if (stamped)
+            add_stamped(out, row, stamps);
+        else
+            add_samples(out, row, e, range);
+        add_histograms(out, row, e, range);
         buf_add_char(out, '}');
     }
     buf_add_char(out, ']');
-    return OTL_OK;
+    free(stamps);
+    return rc;
 }
 
 /* A scalar over a range is a series without labels. */

@@ -135,15 +135,11 @@ const char *format_g_text(double d, char out[FORMAT_G_MAX])
 void format_ms(struct buf *out, int64_t ms)
 {
     uint64_t u = ms < 0 ? -(uint64_t)ms : (uint64_t)ms;
-    unsigned rest = (unsigned)(u % 1000);
+    int exponent = -3;
 
-    buf_printf(out, "%s%" PRIu64, ms < 0 ? "-" : "", u / 1000);
-    if (rest == 0)
-        return;
-    if (rest % 100 == 0)
-        buf_printf(out, ".%u", rest / 100);
-    else if (rest % 10 == 0)
-        buf_printf(out, ".%02u", rest / 10);
-    else
-        buf_printf(out, ".%03u", rest);
+    while (exponent < 0 && u % 10 == 0) {
+        u /= 10;
+        exponent++;
+    }
+    add_plain(out, ms < 0, u, exponent);
 }

@@ -45,8 +45,10 @@ bool shortest_digits(double d, uint64_t *digits, int *n, int *exponent)
         return false; /* the doubles below are twice as close as those above */
     m |= UINT64_C(1) << MANTISSA_BITS;
     s = 1023 + MANTISSA_BITS - (int)(bits >> MANTISSA_BITS & 0x7ff);
-    /* 77 / 256 is about log10(2), so k is right or one too much. */
-    k = DIGITS - 1 - (MANTISSA_BITS - s) * 77 / 256;
+    /* 77 / 256 is about log10(2), rounded down for those below 1 too, so k is right or one too
+     * much. */
+    k = MANTISSA_BITS - s;
+    k = DIGITS - 1 - (k >= 0 ? k * 77 / 256 : -((-k * 77 + 255) / 256));
     if (k > MAX_K)
         k = MAX_K;
     if (k < 0 || s < 0)
