@@ -180,6 +180,8 @@ enum otl_err config_check(const struct config *c, struct otl_error *err) OTL_MUS
 /* The effective value of each option as "key = value" lines / the option list for --help / the
  * table of docs/configuration.md. */
 void config_print(const struct config *c, FILE *out);
+/* The same as a YAML mapping. */
+void config_print_yaml(const struct config *c, FILE *out);
 void config_print_help(FILE *out);
 void config_print_markdown(FILE *out);
 /* deploy/otlite.conf: every key, commented out, with its default. */

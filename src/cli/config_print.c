@@ -69,6 +69,43 @@ void config_print(const struct config *c, FILE *out)
     }
 }
 
+/* Single quotes, so that nothing in a text means anything to YAML. */
+static void quoted_print(const char *text, FILE *out)
+{
+    fputs(" '", out);
+    for (; *text != '\0'; text++) {
+        if (*text == '\'')
+            fputc('\'', out);
+        fputc(*text, out);
+    }
+    fputc('\'', out);
+}
+
+void config_print_yaml(const struct config *c, FILE *out)
+{
+    for (size_t i = 0; i < config_row_count; i++) {
+        const struct config_row *row = &config_rows[i];
+        const void *field = config_field_const(c, row);
+
+        fprintf(out, "%s:", row->key);
+        if (row->kind == CONFIG_STRING || row->kind == CONFIG_ENUM) {
+            quoted_print(*(char *const *)field, out);
+        } else if (row->kind == CONFIG_LIST) {
+            char **list = *(char **const *)field;
+
+            if (*list == NULL)
+                fputs(" []", out);
+            for (; *list != NULL; list++) {
+                fputs("\n  -", out);
+                quoted_print(*list, out);
+            }
+        } else {
+            value_print(c, row, out);
+        }
+        fputc('\n', out);
+    }
+}
+
 static const char *kind_text(enum config_kind kind)
 {
     switch (kind) {

@@ -57,6 +57,7 @@ struct daemon {
     struct admin admin;
     struct sql_api sql;
     struct query_engine *engine;
+    char *config_text; /* what status/config shows */
     struct prom_api prom;
     struct http_route *routes;
     char **route_paths; /* what the routes' paths point to */
@@ -245,9 +246,16 @@ static enum otl_err make_routes(struct daemon *d, struct otl_error *err)
 static enum otl_err start_queries(struct daemon *d, struct otl_error *err)
 {
     struct query_opts o;
+    size_t n = 0;
+    FILE *text = open_memstream(&d->config_text, &n);
     enum otl_err rc;
 
     cli_query_opts(&d->config, &o);
+    if (text != NULL)
+        config_print_yaml(&d->config, text);
+    if (text == NULL || fclose(text) != 0)
+        return otl_fail(err, OTL_ENOMEM, "serve: no memory");
+    o.config = d->config_text;
     rc = query_engine_new(&o, &d->engine, err);
     d->prom = (struct prom_api){.auth = &d->auth, .readers = d->readers, .engine = d->engine};
     return rc;
@@ -447,6 +455,7 @@ static void daemon_stop(struct daemon *d)
     if (d->readers != NULL)
         reader_pool_free(d->readers);
     query_engine_free(d->engine);
+    free(d->config_text);
     if (d->writer != NULL)
         writer_free(d->writer);
     if (d->state != NULL)

@@ -130,7 +130,12 @@ test('format_query, parse_query, status, and what there is none of', TIMEOUT, as
 
     assert.equal(tsdb.headStats.numSeries, 16); /* 2 counters, 2 gauges, 2 histograms of 3 + 2 series, 2 target_info */
     assert.deepEqual(tsdb.seriesCountByMetricName[0], { name: 'latency_seconds_bucket', value: 6 });
-    for (const p of ['status/config', 'status/flags', 'status/runtimeinfo', 'targets', 'rules', 'alerts'])
+    const { yaml } = (await get(d, 'status/config')).json.data;
+
+    assert.match(yaml, /^query\.timeout: 30s$/m);
+    assert.match(yaml, /^listen:\n {2}- '127\.0\.0\.1:\d+'$/m);
+    assert.match(yaml, /^cors\.origins: \[\]$/m);
+    for (const p of ['status/flags', 'status/runtimeinfo', 'targets', 'rules', 'alerts'])
         assert.equal((await get(d, p)).json.status, 'success', p);
 });
 
