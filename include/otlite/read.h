@@ -152,9 +152,9 @@ struct scope_info {
 };
 enum otl_err read_scope(struct read *r, int64_t scope_id, struct buf *text, struct scope_info *out,
                         struct otl_error *err) OTL_MUSTCHECK;
-/* A metric's description, appended to out. */
-enum otl_err read_description(struct read *r, int64_t metric_id, struct buf *out,
-                              struct otl_error *err) OTL_MUSTCHECK;
+/* What a metric says of itself, appended: its description, and its metadata as canonical attributes. */
+enum otl_err read_description(struct read *r, int64_t metric_id, struct buf *description,
+                              struct buf *metadata, struct otl_error *err) OTL_MUSTCHECK;
 /* The bounds of explicit histograms (HISTOGRAM_BOUNDS_ID, not 0). *out is malloced. */
 enum otl_err read_bounds(struct read *r, int64_t bounds_id, double **out, size_t *n,
                          struct otl_error *err) OTL_MUSTCHECK;
@@ -182,9 +182,18 @@ enum otl_err read_scan(struct read *r, int kind, const int64_t *series, size_t n
                                             const struct series_points *p, struct otl_error *err),
                        void *arg, struct otl_error *err) OTL_MUSTCHECK;
 
+/* What is known of points without decoding them: each has a value that is not NaN. */
+struct number_summary {
+    int64_t first_time, last_time;
+    enum value_kind first_kind, last_kind;
+    int64_t first, last;  /* int64 or bits */
+    double sum, min, max; /* sum is finite, in the order of time */
+    bool no_reset;        /* no value is below the one before; false: nobody knows */
+};
 /* Points of one series of numbers, as columns that are valid until the call returns. */
 struct number_run {
     size_t n; /* at least 1 */
+    const struct number_summary *summary; /* not NULL: it is all there is of these points */
     const int64_t *time;
     const int64_t *value; /* an int64, the bits of a double, or 0 */
     const uint8_t *kind;  /* enum value_kind of each; NULL: all are `all` */
@@ -204,6 +213,13 @@ struct number_sink {
     /* The slot has all of that series; in the order of ids. */
     enum otl_err (*series)(void *arg, unsigned slot, int64_t series_id, struct otl_error *err);
     void *arg;
+    /* Ascending; n_edges 0: all points are wanted. Else those between two edges (an edge is the
+     * first time behind it) are wanted as a whole, and where a chunk holds only such points it is
+     * given by its summary, unless points follow each other faster than this on average. */
+    const int64_t *edges;
+    size_t n_edges;
+    int64_t least_interval; /* ns */
+    bool no_reset;          /* nor without this of number_summary */
 };
 /* As read_scan of KIND_NUMBER, for who wants times and values only. */
 enum otl_err read_numbers(struct read *r, const int64_t *series, size_t n, int64_t from, int64_t to,

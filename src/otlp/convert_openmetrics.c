@@ -31,6 +31,7 @@ struct part {
 struct openmetrics {
     struct buf family; /* the name; empty: none has begun */
     enum family_type type;
+    const char *was; /* a declared type that OTLP has not, for the metadata (P-4); NULL: none */
     struct buf unit, help;
     bool ended; /* # EOF */
     struct label_list labels, exemplar_labels;
@@ -312,6 +313,11 @@ static void add_metric(struct buf *b, const struct openmetrics *o, struct bytes 
     buf_add_json_string(b, ucum(buf_bytes(&o->unit)));
     buf_add_str(b, ",\"description\":");
     buf_add_json_string(b, buf_bytes(&o->help));
+    if (o->was != NULL)
+        buf_printf(b,
+                   ",\"metadata\":[{\"key\":\"prometheus.type\",\"value\":{\"stringValue\":"
+                   "\"%s\"}}]",
+                   o->was);
     buf_printf(b, ",%s\"dataPoints\":[", data);
 }
 
@@ -626,6 +632,7 @@ static enum otl_err take_sample(struct openmetrics *o, struct request *q, int64_
         buf_reset(&o->unit);
         buf_reset(&o->help);
         o->type = FAMILY_UNKNOWN;
+        o->was = NULL;
     }
     if (suffix != NULL && (o->type == FAMILY_HISTOGRAM || o->type == FAMILY_SUMMARY))
         return take_part(o, q, &s, suffix, time_ns, err);
@@ -644,6 +651,7 @@ static enum otl_err take_comment(struct openmetrics *o, struct request *q, struc
                  {"histogram", FAMILY_HISTOGRAM},
                  {"summary", FAMILY_SUMMARY},
                  {"gauge", FAMILY_GAUGE}};
+    static const char *const others[] = {"unknown", "info", "stateset"};
     size_t at = 1;
     struct bytes word = next_word(line, &at), name, type;
     enum otl_err rc = OTL_OK;
@@ -673,12 +681,17 @@ static enum otl_err take_comment(struct openmetrics *o, struct request *q, struc
         buf_reset(&o->help);
         buf_reset(&o->created_key);
         o->type = FAMILY_UNKNOWN;
+        o->was = NULL;
     }
     if (bytes_equal(word, bytes_str("TYPE"))) {
         type = next_word(line, &at);
         for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
             if (bytes_equal(type, bytes_str(types[i].name)))
                 o->type = types[i].type;
+        }
+        for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+            if (bytes_equal(type, bytes_str(others[i])))
+                o->was = others[i];
         }
         if (o->type == FAMILY_COUNTER && o->family.n > 6 &&
             memcmp(o->family.p + o->family.n - 6, "_total", 6) == 0)

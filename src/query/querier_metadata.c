@@ -31,17 +31,36 @@ static int by_name(const void *a, const void *b)
     return c != 0 ? c : bytes_compare(x->unit, y->unit);
 }
 
+/* A gauge that was something else in Prometheus says so in its metadata (P-4). */
+static const char *type_of_gauge(struct bytes metadata)
+{
+    static const char *const types[] = {"unknown", "info", "stateset"};
+    struct attr_value was;
+
+    if (!attrs_get(metadata, bytes_str("prometheus.type"), &was) || was.kind != ATTR_STRING)
+        return "gauge";
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        if (bytes_equal(was.s, bytes_str(types[i])))
+            return types[i];
+    }
+    return "gauge";
+}
+
 /* Help and unit in the arena; the name is the family's. */
 static enum otl_err describe(struct querier *q, uint32_t family, struct metric_metadata *m,
                              struct otl_error *err)
 {
+    struct buf metadata = {0};
     const struct family *f = family_table_get(&q->shared->families, family);
     int64_t metric_id = family_table_metric(&q->shared->families, family);
     enum otl_err rc;
 
     *m = (struct metric_metadata){.name = f->names[q->shared->opts.strategy], .type = type_of(f)};
     buf_reset(&q->text);
-    rc = read_description(q->r, metric_id, &q->text, err);
+    rc = read_description(q->r, metric_id, &q->text, &metadata, err);
+    if (rc == OTL_OK && f->type == METRIC_GAUGE)
+        m->type = type_of_gauge(buf_bytes(&metadata));
+    buf_fini(&metadata);
     if (rc != OTL_OK)
         return rc;
     if (!arena_dup(q->arena, buf_bytes(&q->text), &m->help))

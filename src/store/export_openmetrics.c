@@ -109,27 +109,40 @@ static void add_escaped(struct buf *b, struct bytes s)
     }
 }
 
+/* P-4: a gauge that was one of unknown type says so. The samples of an info or a stateset have
+ * names and labels of their own, which a gauge need not have: those stay gauges. */
+static bool is_unknown(const struct series_info *s, struct bytes metadata)
+{
+    struct attr_value type;
+
+    return s->type == METRIC_GAUGE && attrs_get(metadata, bytes_str("prometheus.type"), &type) &&
+           type.kind == ATTR_STRING && bytes_equal(type.s, bytes_str("unknown"));
+}
+
 static enum otl_err add_family(struct writer *w, const struct family_series *s,
                                struct otl_error *err)
 {
-    struct buf unit = {0}, help = {0};
+    struct buf unit = {0}, help = {0}, metadata = {0};
     size_t n = strlen(s->family);
-    enum otl_err rc;
+    enum otl_err rc = read_description(w->r, s->info.metric_id, &help, &metadata, err);
 
-    buf_printf(&w->text, "# TYPE %s %s\n", s->family, family_type(&s->info));
-    prom_unit(&unit, s->info.unit);
+    if (rc == OTL_OK) {
+        buf_printf(&w->text, "# TYPE %s %s\n", s->family,
+                   is_unknown(&s->info, buf_bytes(&metadata)) ? "unknown" : family_type(&s->info));
+        prom_unit(&unit, s->info.unit);
+    }
     if (unit.n > 0 && n > unit.n && s->family[n - unit.n - 1] == '_' &&
         memcmp(s->family + n - unit.n, unit.p, unit.n) == 0)
         buf_printf(&w->text, "# UNIT %s %s\n", s->family, buf_cstr(&unit));
     w->text.failed = w->text.failed || unit.failed;
     buf_fini(&unit);
-    rc = read_description(w->r, s->info.metric_id, &help, err);
     if (rc == OTL_OK && help.n > 0) {
         buf_printf(&w->text, "# HELP %s ", s->family);
         add_escaped(&w->text, buf_bytes(&help));
         buf_add_char(&w->text, '\n');
     }
     buf_fini(&help);
+    buf_fini(&metadata);
     return rc;
 }
 

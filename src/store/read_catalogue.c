@@ -59,7 +59,7 @@ enum otl_err read_keys(struct read *r, enum match_what what,
 
 static const char *const ROW_SQL[READ_ROWS] = {
     [READ_ROW_SCOPE] = "SELECT name, version, schema_url, identity FROM scope WHERE id = ?1",
-    [READ_ROW_METRIC] = "SELECT description FROM metric WHERE id = ?1",
+    [READ_ROW_METRIC] = "SELECT description, metadata_identity FROM metric WHERE id = ?1",
     [READ_ROW_BOUNDS] = "SELECT bounds FROM histogram_bounds WHERE id = ?1",
 };
 static const char *const ROW_NAME[READ_ROWS] = {"scope", "metric", "histogram_bounds"};
@@ -124,17 +124,20 @@ enum otl_err read_scope(struct read *r, int64_t scope_id, struct buf *text, stru
     return rc;
 }
 
-enum otl_err read_description(struct read *r, int64_t metric_id, struct buf *out,
-                              struct otl_error *err)
+enum otl_err read_description(struct read *r, int64_t metric_id, struct buf *description,
+                              struct buf *metadata, struct otl_error *err)
 {
     struct sqlite3_stmt *st;
     enum otl_err rc = find_row(r, READ_ROW_METRIC, metric_id, &st, err);
 
     if (rc != OTL_OK)
         return rc;
-    buf_add_bytes(out, column(st, 0));
+    buf_add_bytes(description, column(st, 0));
+    buf_add_bytes(metadata, column(st, 1));
     (void)sqlite3_reset(st);
-    return out->failed ? otl_fail(err, OTL_ENOMEM, "read the catalogue: no memory") : OTL_OK;
+    return description->failed || metadata->failed
+               ? otl_fail(err, OTL_ENOMEM, "read the catalogue: no memory")
+               : OTL_OK;
 }
 
 enum otl_err read_bounds(struct read *r, int64_t bounds_id, double **out, size_t *n,

@@ -150,6 +150,28 @@ test('OpenMetrics text is stored as what it is, and exported as it was', TIMEOUT
     assert.match(await cliOk(['import', '--data', dir, '-'], { input: OPENMETRICS }), / points: 0 stored .* 0 rejected\n$/);
 });
 
+/* otlp.md P-4. */
+test('gauges that were of another type in Prometheus say so in their metadata', TIMEOUT, async () => {
+    const dir = tempDir();
+    const input = ['# TYPE a unknown', 'a 1 1700000000', '# TYPE b info', 'b_info{v="1"} 1 1700000000', '# TYPE c stateset',
+        'c{c="on"} 1 1700000000', '# TYPE d gauge', 'd 1 1700000000', '# EOF', ''].join('\n');
+
+    await cliOk(['import', '--data', dir, '--format', 'openmetrics', '-'], { input });
+    assert.equal(await sqlOf(dir, "SELECT name, json(metadata) FROM metric ORDER BY name"),
+        ['a|{"prometheus.type":"unknown"}', 'b_info|{"prometheus.type":"info"}', 'c|{"prometheus.type":"stateset"}', 'd|{}'].join('\n'));
+    assert.deepEqual((await cliOk(['export', '--data', dir, '--format', 'openmetrics'])).split('\n').filter((l) => l.startsWith('# TYPE')),
+        ['# TYPE a unknown', '# TYPE b_info gauge', '# TYPE c gauge', '# TYPE d gauge']);
+    const d = await Otlite.start({ dir });
+
+    try {
+        const { data } = JSON.parse((await d.request('GET', '/api/v1/metadata')).body);
+
+        assert.deepEqual(Object.entries(data).map(([name, [m]]) => `${name} ${m.type}`).sort(), ['a unknown', 'b_info info', 'c stateset', 'd gauge']);
+    } finally {
+        await d.stop();
+    }
+});
+
 test('the older text format: no times, HELP first, suffix in TYPE, no EOF', TIMEOUT, async () => {
     const dir = tempDir();
 
