@@ -12,6 +12,9 @@ enum { STEPS_A_CHECK = 16 };
 /* Steps of a window that are not too many to be looked at together. */
 enum { MOST_SPAN = 100000 };
 
+/* With more windows no chunk of samples lies between two edges of them. */
+enum { MOST_DIGESTED = 2000 };
+
 /* What is done with the samples of one series. */
 struct range_sink {
     enum otl_err (*take)(struct range_sink *s, struct labels labels, const struct samples *in,
@@ -23,6 +26,7 @@ struct compact {
     int64_t *t;
     double *v;
     struct prom_histogram **h; /* borrowed ones */
+    uint32_t *weight;
     size_t cap;
 };
 
@@ -31,6 +35,7 @@ static void compact_fini(struct compact *c)
     free(c->t);
     free(c->v);
     free(c->h);
+    free(c->weight);
 }
 
 static bool compact_reserve(struct compact *c, size_t n)
@@ -38,9 +43,14 @@ static bool compact_reserve(struct compact *c, size_t n)
     int64_t *t;
     double *v;
     struct prom_histogram **h;
+    uint32_t *weight;
 
     if (n <= c->cap)
         return true;
+    weight = reallocarray(c->weight, n, sizeof(*weight));
+    if (weight == NULL)
+        return false;
+    c->weight = weight;
     t = reallocarray(c->t, n, sizeof(*t));
     if (t != NULL)
         c->t = t;
@@ -79,9 +89,11 @@ static bool without_markers(const struct samples *in, struct compact *c, struct 
         c->t[n] = in->t[i];
         c->v[n] = in->v[i];
         c->h[n] = in->h == NULL ? NULL : in->h[i];
+        c->weight[n] = in->weight == NULL ? 1 : in->weight[i];
         n++;
     }
-    *out = (struct samples){c->t, c->v, in->h == NULL ? NULL : c->h, n};
+    *out = (struct samples){c->t, c->v, in->h == NULL ? NULL : c->h, n,
+                            in->weight == NULL ? NULL : c->weight};
     return true;
 }
 
@@ -124,14 +136,47 @@ static enum otl_err take_series(void *arg, size_t i, const struct samples *in,
     return clean.n == 0 ? OTL_OK : f->sink->take(f->sink, f->set->labels[i], &clean, err);
 }
 
+static int by_time(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* The edges of all windows, malloced, also in d. Without memory, or of too many, there are none. */
+static int64_t *find_edges(const struct eval *v, const struct expr *e, struct digest_opts *d)
+{
+    int64_t *edges;
+
+    if (d->what == DIGEST_NONE || v->steps > MOST_DIGESTED)
+        return NULL;
+    edges = malloc(2 * v->steps * sizeof(*edges));
+    for (size_t i = 0; edges != NULL && i < v->steps; i++) {
+        edges[2 * i] = eval_reference(v, &e->u.selector.modifiers, i);
+        edges[2 * i + 1] = edges[2 * i] - e->u.selector.range_ms;
+    }
+    if (edges == NULL)
+        return NULL;
+    qsort(edges, 2 * v->steps, sizeof(*edges), by_time);
+    d->edges = edges;
+    d->n_edges = 2 * v->steps;
+    return edges;
+}
+
 static enum otl_err scan_selector(struct eval *v, const struct expr *e, int64_t from, int64_t to,
-                                  struct range_sink *sink, struct otl_error *err)
+                                  enum digest digest, struct range_sink *sink,
+                                  struct otl_error *err)
 {
     struct from_selector f = {.v = v, .sink = sink};
+    struct digest_opts d = {.what = digest};
+    int64_t *edges;
     enum otl_err rc = eval_select(v, e, from, to, &f.set, err);
 
-    if (rc == OTL_OK)
-        rc = querier_scan(v->querier, f.set, from, to, take_series, &f, err);
+    if (rc == OTL_OK) {
+        edges = find_edges(v, e, &d);
+        rc = querier_scan(v->querier, f.set, from, to, &d, take_series, &f, err);
+        free(edges);
+    }
     compact_fini(&f.compact);
     return rc;
 }
@@ -168,7 +213,7 @@ static enum otl_err give_rows(struct eval *inner, struct prom_value *rows, struc
             c.v[n] = x.v;
             c.h[n++] = x.h;
         }
-        s = (struct samples){c.t, c.v, row->h == NULL ? NULL : c.h, n};
+        s = (struct samples){c.t, c.v, row->h == NULL ? NULL : c.h, n, NULL};
         rc = read_check(inner->read, err);
         if (rc == OTL_OK && n > 0)
             rc = sink->take(sink, row->labels, &s, err);
@@ -204,14 +249,15 @@ static enum otl_err scan_subquery(struct eval *v, const struct expr *e, int64_t 
     return rc;
 }
 
-static enum otl_err scan(struct eval *v, const struct expr *e, struct range_sink *sink,
-                         struct otl_error *err)
+/* digest: what is enough for whoever takes them. */
+static enum otl_err scan(struct eval *v, const struct expr *e, enum digest digest,
+                         struct range_sink *sink, struct otl_error *err)
 {
     const struct modifiers *m = modifiers_of(e);
     int64_t after = eval_reference(v, m, 0) - range_of(e);
     int64_t to = eval_reference(v, m, v->steps - 1);
 
-    return e->kind == EXPR_SELECTOR ? scan_selector(v, e, after + 1, to, sink, err)
+    return e->kind == EXPR_SELECTOR ? scan_selector(v, e, after + 1, to, digest, sink, err)
                                     : scan_subquery(v, e, after, to, sink, err);
 }
 
@@ -311,7 +357,8 @@ static bool fold(struct calling *c, const struct samples *in, struct prom_row *r
     uint32_t *edges;
     size_t at = 0, stride = 0;
 
-    if (span == 0 || in->h != NULL || in->n >= UINT32_MAX || fold_scratch(c, n) == NULL)
+    if (span == 0 || in->h != NULL || in->weight != NULL || in->n >= UINT32_MAX ||
+        fold_scratch(c, n) == NULL)
         return false;
     w.range = range_of(c->range);
     w.step = v->opts->step_ms;
@@ -365,6 +412,7 @@ static enum otl_err call_series(struct range_sink *sink, struct labels labels,
         w.t = in->t + slide.lo;
         w.v = in->v + slide.lo;
         w.h = in->h == NULL ? NULL : in->h + slide.lo;
+        w.weight = in->weight == NULL ? NULL : in->weight + slide.lo;
         w.n = slide.hi - slide.lo;
         if (memory != NULL)
             memory->first = slide.lo;
@@ -404,7 +452,7 @@ enum otl_err eval_range_call(struct eval *v, const struct expr *e, struct row_si
         rc = otl_fail(err, OTL_EINTERNAL, "%s has no range", e->u.call.function->name);
     if (rc == OTL_OK) {
         c.same_everywhere = modifiers_of(c.range)->at != AT_NONE && n == 0;
-        rc = scan(v, c.range, &c.sink, err);
+        rc = scan(v, c.range, e->u.call.function->digest, &c.sink, err);
     }
     free(c.memory.index);
     free(c.scratch);
@@ -450,7 +498,7 @@ enum otl_err eval_presence(struct eval *v, const struct expr *range, struct prom
     struct making m = {.sink = {mark_series}, .v = v, .range = range, .out = out};
 
     out->type = PROM_MATRIX;
-    return scan(v, range, &m.sink, err);
+    return scan(v, range, DIGEST_LAST, &m.sink, err);
 }
 
 static enum otl_err keep_series(struct range_sink *sink, struct labels labels,
@@ -493,6 +541,6 @@ enum otl_err eval_matrix(struct eval *v, const struct expr *e, struct prom_value
                         "invalid expression type \"range vector\" for range query, must be Scalar "
                         "or instant Vector");
     out->type = PROM_MATRIX;
-    rc = scan(v, e, &m.sink, err);
+    rc = scan(v, e, DIGEST_NONE, &m.sink, err);
     return rc == OTL_OK ? eval_sort_rows(v, out, err) : rc;
 }

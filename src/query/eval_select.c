@@ -101,5 +101,5 @@ enum otl_err eval_selector(struct eval *v, const struct expr *e, enum select_wha
     int64_t to = eval_reference(v, m, v->steps - 1);
     enum otl_err rc = eval_select(v, e, from, to, &s.set, err);
 
-    return rc == OTL_OK ? querier_scan(v->querier, s.set, from, to, take_series, &s, err) : rc;
+    return rc == OTL_OK ? querier_scan(v->querier, s.set, from, to, NULL, take_series, &s, err) : rc;
 }

@@ -26,6 +26,7 @@ struct range_window {
     const double *v;
     struct prom_histogram *const *h; /* NULL: all are floats; h[i] NULL: i is one */
     size_t n;                        /* at least 1 */
+    const uint32_t *weight;          /* how many samples each stands for; NULL: for itself */
     int64_t start, end;
     struct range_memory *memory; /* NULL: there is none, or windows hardly overlap */
 };
@@ -77,9 +78,10 @@ struct function {
                         number of times, 0 too */
     enum prom_type returns;
     enum function_kind kind;
-    bool keeps_name;   /* the result has the metric's name: last_over_time, sort, ... */
-    bool experimental; /* of Prometheus' flag; marked in the documentation */
-    bool remembers;    /* it uses memory (range_window) */
+    bool keeps_name;    /* the result has the metric's name: last_over_time, sort, ... */
+    bool experimental;  /* of Prometheus' flag; marked in the documentation */
+    bool remembers;     /* it uses memory (range_window) */
+    enum digest digest; /* what of samples that are in a window as a whole is enough for it */
     /* By kind; out is absent before (value.h). */
     enum otl_err (*range)(const struct function_call *c, const struct range_window *w,
                           struct sample *out, struct otl_error *err);

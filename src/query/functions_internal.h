@@ -140,6 +140,17 @@ enum otl_err window_floats(const struct range_window *w, struct window_floats *o
 /* Frees it, and tells by an info that histograms were left out, if there were floats too. */
 enum otl_err window_floats_end(const struct function_call *c, struct window_floats *f,
                                struct otl_error *err) OTL_MUSTCHECK;
+/* How many samples a window has, with those that others stand for. */
+static inline size_t window_samples(const struct range_window *w)
+{
+    size_t n = 0;
+
+    if (w->weight == NULL)
+        return w->n;
+    for (size_t i = 0; i < w->n; i++)
+        n += w->weight[i];
+    return n;
+}
 /* How many of a window's samples are histograms. */
 size_t window_histograms(const struct range_window *w);
 /* The name of the series, for annotations; whole, with its length, for "%.*s". */

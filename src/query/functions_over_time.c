@@ -93,6 +93,21 @@ static double mean_of(const double *v, size_t n)
     return exact_value(&s);
 }
 
+/* The same of sums of samples. */
+static double mean_of_sums(const struct range_window *w)
+{
+    const double count = (double)window_samples(w);
+    struct exact_sum s = {0}, shares = {0};
+
+    for (size_t i = 0; i < w->n; i++) {
+        exact_add(&s, w->v[i]);
+        exact_add(&shares, w->v[i] / count);
+    }
+    if (isinf(s.sum))
+        return exact_value(&shares);
+    return s.sum / count + s.lost / count;
+}
+
 RANGE_FUNCTION(fn_avg_over_time)
 {
     bool done;
@@ -103,7 +118,7 @@ RANGE_FUNCTION(fn_avg_over_time)
     if (out->h != NULL)
         histogram_divide(out->h, (double)w->n);
     else if (!done)
-        out->v = mean_of(w->v, w->n);
+        out->v = w->weight == NULL ? mean_of(w->v, w->n) : mean_of_sums(w);
     return OTL_OK;
 }
 
@@ -113,7 +128,7 @@ RANGE_FUNCTION(fn_count_over_time)
 {
     (void)c;
     (void)err;
-    out->v = (double)w->n;
+    out->v = (double)window_samples(w);
     return OTL_OK;
 }
 

@@ -38,8 +38,8 @@ static inline double extrapolation(int64_t start, int64_t end, int64_t first_t, 
 static double window_extrapolation(const struct range_window *w, bool is_counter, double first,
                                    double change)
 {
-    return extrapolation(w->start, w->end, w->t[0], w->t[w->n - 1], w->n, is_counter, first,
-                         change);
+    return extrapolation(w->start, w->end, w->t[0], w->t[w->n - 1], window_samples(w), is_counter,
+                         first, change);
 }
 
 /* ---- histograms ---- */

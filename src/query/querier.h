@@ -12,6 +12,7 @@
 #include "otlite/prom_names.h"
 #include "otlite/read.h"
 #include "promql.h"
+#include "value.h"
 
 /* From the configuration; one for the process. */
 struct querier_opts {
@@ -43,6 +44,15 @@ struct samples {
     const double *v;
     struct prom_histogram *const *h; /* NULL: floats only */
     size_t n;
+    /* How many samples each stands for (enum digest); NULL: for itself. */
+    const uint32_t *weight;
+};
+
+/* edges (ms, ascending): windows begin behind them or end with them. */
+struct digest_opts {
+    enum digest what;
+    const int64_t *edges;
+    size_t n_edges;
 };
 
 /* What a selector gave: series sorted by labels_compare. Owned by the querier. */
@@ -61,7 +71,7 @@ enum otl_err querier_select(struct querier *q, const struct label_matcher *m, si
  * order, i is its index; series without samples are left out. Memory does not grow with the number
  * of series. */
 enum otl_err querier_scan(struct querier *q, const struct series_set *s, int64_t from_ms,
-                          int64_t to_ms,
+                          int64_t to_ms, const struct digest_opts *digest,
                           enum otl_err (*emit)(void *arg, size_t i, const struct samples *v,
                                                struct otl_error *err),
                           void *arg, struct otl_error *err) OTL_MUSTCHECK;

@@ -21,6 +21,7 @@ void sample_column_fini(struct sample_column *c)
     free(c->t);
     free(c->v);
     free(c->h);
+    free(c->weight);
     *c = (struct sample_column){0};
 }
 
@@ -47,6 +48,13 @@ bool sample_column_reserve(struct sample_column *c, size_t n)
         memset(h + c->cap, 0, (n - c->cap) * sizeof(struct prom_histogram *));
         c->h = h;
     }
+    if (c->weight != NULL) {
+        uint32_t *weight = realloc(c->weight, n * sizeof(*weight));
+
+        if (weight == NULL)
+            return false;
+        c->weight = weight;
+    }
     c->cap = n;
     return true;
 }
@@ -65,6 +73,8 @@ void sample_column_add(struct sample_column *c, int64_t t, double v)
     size_t i = place(c, t);
 
     c->v[i] = v;
+    if (c->weight != NULL)
+        c->weight[i] = 1;
     if (c->h != NULL) {
         histogram_free(c->h[i]);
         c->h[i] = NULL;
@@ -161,6 +171,8 @@ static bool decode_plain_numbers(const struct number_run *r, struct sample_colum
         memcpy(v, r->value, r->n * sizeof(*v));
     for (size_t i = 0; is_stale && i < r->n; i++)
         v[i] = not_stale(v[i]);
+    for (size_t i = 0; c->weight != NULL && i < r->n; i++)
+        c->weight[c->n + i] = 1;
     c->n += r->n;
     return true;
 }
@@ -186,6 +198,61 @@ bool decode_number_run(const struct number_run *r, double *total, struct sample_
         if (total != NULL && v == v)
             v = *total += v;
         sample_column_add(c, ms_of(r->time[i]), v);
+    }
+    return true;
+}
+
+static double number_of(enum value_kind kind, int64_t v)
+{
+    double d;
+
+    memcpy(&d, &v, sizeof(d));
+    return kind == VALUE_INT ? (double)v : not_stale(d);
+}
+
+static bool reserve_weight(struct sample_column *c)
+{
+    if (c->weight != NULL)
+        return true;
+    c->weight = malloc(c->cap * sizeof(*c->weight));
+    for (size_t i = 0; c->weight != NULL && i < c->n; i++)
+        c->weight[i] = 1;
+    return c->weight != NULL;
+}
+
+static void add_weighty(struct sample_column *c, int64_t t, double v, size_t weight)
+{
+    sample_column_add(c, t, v);
+    c->weight[c->n - 1] = (uint32_t)weight;
+}
+
+bool decode_summary(const struct number_run *r, enum digest what, struct sample_column *c)
+{
+    const struct number_summary *s = r->summary;
+    /* A digest of many lies before the last one's time, where no other sample is. */
+    const int64_t first = ms_of(s->first_time), last = ms_of(s->last_time);
+
+    if (!sample_column_reserve(c, c->n + 2) || !reserve_weight(c))
+        return false;
+    switch (what) {
+    case DIGEST_MIN:
+        add_weighty(c, last - 1, s->min, r->n);
+        break;
+    case DIGEST_MAX:
+        add_weighty(c, last - 1, s->max, r->n);
+        break;
+    case DIGEST_SUM:
+        add_weighty(c, last - 1, s->sum, r->n);
+        break;
+    case DIGEST_ENDS:
+    case DIGEST_RISE:
+        add_weighty(c, first, number_of(s->first_kind, s->first), r->n - 1);
+        add_weighty(c, last, number_of(s->last_kind, s->last), 1);
+        break;
+    case DIGEST_LAST:
+    case DIGEST_NONE:
+        add_weighty(c, last, number_of(s->last_kind, s->last), r->n);
+        break;
     }
     return true;
 }

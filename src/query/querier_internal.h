@@ -253,6 +253,7 @@ struct sample_column {
     int64_t *t;
     double *v;
     struct prom_histogram **h; /* NULL until there is one */
+    uint32_t *weight;          /* likewise of samples that stand for others */
     size_t n, cap;
 };
 void sample_column_fini(struct sample_column *c);
@@ -268,6 +269,9 @@ bool sample_column_add_histogram(struct sample_column *c, int64_t t,
  * False: no memory. */
 bool decode_number_run(const struct number_run *r, double *total,
                        struct sample_column *c) OTL_MUSTCHECK;
+/* A summary as what stands for it. */
+bool decode_summary(const struct number_run *r, enum digest what,
+                    struct sample_column *c) OTL_MUSTCHECK;
 /* p of another stored series to the columns of its sources, which are empty. base: what running
  * totals begin with, one a source; NULL: it is not delta. */
 enum otl_err decode_points(struct querier *q, const struct stored *s, const struct source *sources,

@@ -11,6 +11,9 @@
 
 /* Stored series read at once where they are kept. */
 enum { JOINED_AT_ONCE = 256 };
+/* Of one millisecond one point counts: closer together, there may be several, and a summary counts
+ * them all. */
+enum { DIGEST_INTERVAL_NS = 100000000 };
 
 /* What a source of a joined series gave. */
 struct kept {
@@ -29,6 +32,8 @@ struct number_slot {
 
 struct scanning {
     struct querier *q;
+    const struct digest_opts *digest; /* NULL: none */
+    int64_t *edges;                   /* its edges in ns */
     struct selected *s;
     int64_t from_ms, to_ms;
     enum otl_err (*emit)(void *arg, size_t i, const struct samples *v, struct otl_error *err);
@@ -48,7 +53,7 @@ struct scanning {
 static enum otl_err give(struct scanning *x, uint32_t series, const struct sample_column *c,
                          struct otl_error *err)
 {
-    struct samples v = {c->t, c->v, c->h, c->n};
+    struct samples v = {c->t, c->v, c->h, c->n, c->weight};
 
     return c->n == 0 ? OTL_OK : x->emit(x->arg, series, &v, err);
 }
@@ -144,7 +149,8 @@ static enum otl_err take_points(void *arg, int64_t id, const struct series_point
 static enum otl_err charge_slot(struct scanning *x, struct number_slot *slot, struct otl_error *err)
 {
     const struct sample_column *c = &slot->column;
-    size_t now = c->cap * (sizeof(*c->t) + sizeof(*c->v));
+    size_t each = sizeof(*c->t) + sizeof(*c->v) + (c->weight == NULL ? 0 : sizeof(*c->weight));
+    size_t now = c->cap * each;
     enum otl_err rc = read_charge(x->q->r, (int64_t)now - (int64_t)slot->charged, err);
 
     if (rc == OTL_OK)
@@ -170,7 +176,9 @@ static enum otl_err begin_number(void *arg, unsigned i, int64_t id, const struct
                       s->stored[x->begun_at].delta && x->bases != NULL;
         slot->total = slot->delta ? x->bases[s->stored[x->begun_at].first] : 0;
     }
-    if (!decode_number_run(r, slot->delta ? &slot->total : NULL, &slot->column))
+    if (!(r->summary != NULL
+              ? decode_summary(r, x->digest->what, &slot->column)
+              : decode_number_run(r, slot->delta ? &slot->total : NULL, &slot->column)))
         return querier_no_memory(err);
     return charge_slot(x, slot, err);
 }
@@ -204,8 +212,15 @@ static enum otl_err take_number(void *arg, unsigned i, int64_t id, struct otl_er
 static enum otl_err read_numbers_of(struct scanning *x, const int64_t *ids, size_t n,
                                     struct otl_error *err)
 {
-    const struct number_sink sink = {.run = begin_number, .series = take_number, .arg = x};
+    struct number_sink sink = {.run = begin_number, .series = take_number, .arg = x};
 
+    /* Totals of deltas and what several stored series give need every point. */
+    if (x->digest != NULL && x->bases == NULL && !x->joined) {
+        sink.edges = x->edges;
+        sink.n_edges = x->digest->n_edges;
+        sink.least_interval = DIGEST_INTERVAL_NS;
+        sink.no_reset = x->digest->what == DIGEST_RISE;
+    }
     x->begun_at = 0;
     for (int i = 0; i < NUMBER_SLOTS; i++)
         x->slots[i].id = 0;
@@ -423,13 +438,31 @@ static enum otl_err scan(struct scanning *x, struct otl_error *err)
     return rc == OTL_OK ? scan_targets(x, err) : rc;
 }
 
+/* A sample of so many ms is behind the edge from the next ms on. */
+static enum otl_err edges_in_ns(struct scanning *x, struct otl_error *err)
+{
+    const struct digest_opts *d = x->digest;
+
+    if (d == NULL || d->what == DIGEST_NONE || d->n_edges == 0) {
+        x->digest = NULL;
+        return OTL_OK;
+    }
+    x->edges = malloc(d->n_edges * sizeof(*x->edges));
+    if (x->edges == NULL)
+        return querier_no_memory(err);
+    for (size_t i = 0; i < d->n_edges; i++)
+        x->edges[i] = querier_ns_to(d->edges[i]);
+    return OTL_OK;
+}
+
 enum otl_err querier_scan(struct querier *q, const struct series_set *s, int64_t from_ms,
-                          int64_t to_ms,
+                          int64_t to_ms, const struct digest_opts *digest,
                           enum otl_err (*emit)(void *arg, size_t i, const struct samples *v,
                                                struct otl_error *err),
                           void *arg, struct otl_error *err)
 {
     struct scanning x = {.q = q,
+                         .digest = digest,
                          .s = querier_set_of(q, s),
                          .from_ms = from_ms,
                          .to_ms = to_ms,
@@ -439,7 +472,10 @@ enum otl_err querier_scan(struct querier *q, const struct series_set *s, int64_t
 
     if (x.s == NULL)
         return otl_fail(err, OTL_EINTERNAL, "the series are not this query's");
-    rc = scan(&x, err);
+    rc = edges_in_ns(&x, err);
+    if (rc == OTL_OK)
+        rc = scan(&x, err);
+    free(x.edges);
     for (size_t i = 0; i < x.n_columns; i++)
         sample_column_fini(&x.columns[i]);
     for (size_t i = 0; i < x.n_kept; i++)

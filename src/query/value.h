@@ -47,6 +47,17 @@ static inline bool sample_is_absent(const struct sample *s)
     return s->h == NULL && prom_is_stale(s->v);
 }
 
+/* What samples between two edges of windows may be given as, in place of all of them. */
+enum digest {
+    DIGEST_NONE,
+    DIGEST_MIN, /* one that is the least of them; likewise the greatest, the sum */
+    DIGEST_MAX,
+    DIGEST_SUM,
+    DIGEST_LAST, /* the last one */
+    DIGEST_ENDS, /* the first and the last */
+    DIGEST_RISE, /* the same, if no value between is below the one before */
+};
+
 /* v: one a step, absent where stale. h: NULL, or one a step, NULL where there is none; where h[i]
  * is set, v[i] is stale. Owner of v, h and the histograms; labels' memory is the query's. */
 struct prom_row {

@@ -1,7 +1,11 @@
 /* scan_numbers.c -- many series of numbers, for who wants times and values: chunks that meet
  * nothing else are given as they are decoded, without being put together first. */
+#include <math.h>
+
 #include "part_internal.h"
 #include "read_internal.h"
+
+#define EXACT_INTEGERS ((double)(INT64_C(1) << 53))
 
 struct numbers {
     struct scan scan; /* first: that is what each gets */
@@ -59,6 +63,59 @@ static size_t lower_bound(const int64_t *time, size_t n, int64_t t)
     return low;
 }
 
+static double number_of(enum value_kind kind, int64_t v)
+{
+    double d;
+
+    memcpy(&d, &v, sizeof(d));
+    return kind == VALUE_INT ? (double)v : d;
+}
+
+/* Of integers from 0 up that are exact as doubles, each reset adds what stood before it to the
+ * increase. */
+static bool has_no_reset(const struct chunk_summary *s)
+{
+    return s->first_kind == s->last_kind && s->min >= 0 && s->max < EXACT_INTEGERS &&
+           s->increase == number_of(s->last_kind, s->last) - number_of(s->first_kind, s->first);
+}
+
+/* Are all of the chunk's points wanted as a whole, and does its summary tell of them all? */
+static bool is_whole(const struct numbers *x, const struct chunk_summary *s)
+{
+    const struct number_sink *k = x->sink;
+    size_t at;
+
+    if (k->n_edges == 0 || s->n < 2 || s->n_values != s->n || s->n_nan > 0 || !isfinite(s->sum) ||
+        s->min_time < x->scan.from || s->max_time == INT64_MAX || s->max_time >= x->scan.to ||
+        ((uint64_t)s->max_time - (uint64_t)s->min_time) / (s->n - 1) <
+            (uint64_t)k->least_interval ||
+        (k->no_reset && !has_no_reset(s)))
+        return false;
+    /* The first edge behind its first point must be behind its last one. */
+    at = lower_bound(k->edges, k->n_edges, s->min_time + 1);
+    return at == k->n_edges || k->edges[at] > s->max_time;
+}
+
+static enum otl_err give_summary(struct numbers *x, const struct chunk_summary *s,
+                                 struct otl_error *err)
+{
+    const struct number_summary known = {
+        .first_time = s->min_time,
+        .last_time = s->max_time,
+        .first_kind = s->first_kind,
+        .last_kind = s->last_kind,
+        .first = s->first,
+        .last = s->last,
+        .sum = s->sum,
+        .min = s->min,
+        .max = s->max,
+        .no_reset = has_no_reset(s),
+    };
+    const struct number_run run = {.n = s->n, .summary = &known};
+
+    return give(x, &run, err);
+}
+
 /* OTL_ECORRUPT: damaged, and not reported yet. */
 static enum otl_err give_chunk(struct numbers *x, size_t ref, struct otl_error *err)
 {
@@ -68,8 +125,11 @@ static enum otl_err give_chunk(struct numbers *x, size_t ref, struct otl_error *
     struct chunk_reader *r = &x->reader;
     struct number_run run;
     size_t low, high;
-    enum otl_err rc = part_block_load(s->r->session->parts, b, err);
+    enum otl_err rc;
 
+    if (is_whole(x, c->summary))
+        return give_summary(x, c->summary, err);
+    rc = part_block_load(s->r->session->parts, b, err);
     if (rc != OTL_OK)
         return rc;
     if (x->block_id != part_block_id(b))

@@ -143,7 +143,7 @@ static char *answer(struct qf *q, const char *selector, int64_t from_ms, int64_t
         l.of = calloc(l.set->n + 1, sizeof(*l.of));
         assert_non_null(l.of);
         if (samples)
-            rc = querier_scan(query.querier, l.set, from_ms, to_ms, add_samples, &l, &err);
+            rc = querier_scan(query.querier, l.set, from_ms, to_ms, NULL, add_samples, &l, &err);
     }
     if (rc != OTL_OK)
         buf_printf(&out, "error: %s\n", err.msg);

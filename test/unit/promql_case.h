@@ -88,7 +88,7 @@ enum otl_err querier_select(struct querier *q, const struct label_matcher *m, si
 }
 
 enum otl_err querier_scan(struct querier *q, const struct series_set *set, int64_t from_ms,
-                          int64_t to_ms,
+                          int64_t to_ms, const struct digest_opts *digest,
                           enum otl_err (*emit)(void *arg, size_t i, const struct samples *v,
                                                struct otl_error *err),
                           void *arg, struct otl_error *err)
@@ -96,6 +96,7 @@ enum otl_err querier_scan(struct querier *q, const struct series_set *set, int64
     const struct test_set *s = (const struct test_set *)(const void *)set;
     enum otl_err rc = OTL_OK;
 
+    (void)digest; /* all samples are as good */
     for (size_t i = 0; i < set->n && rc == OTL_OK; i++) {
         const struct test_series *one = q->series[s->index[i]];
         size_t lo = 0, hi = one->n;
@@ -108,7 +109,8 @@ enum otl_err querier_scan(struct querier *q, const struct series_set *set, int64
             hi--;
         for (size_t k = lo; k < hi; k++)
             histograms = histograms || one->h[k] != NULL;
-        in = (struct samples){one->t + lo, one->v + lo, histograms ? one->h + lo : NULL, hi - lo};
+        in = (struct samples){
+            .t = one->t + lo, .v = one->v + lo, .h = histograms ? one->h + lo : NULL, .n = hi - lo};
         if (hi > lo)
             rc = emit(arg, i, &in, err);
     }

@@ -266,7 +266,7 @@ static struct prom_histogram *native_at(int64_t d)
     assert_int_equal(promql_parse_selector(&query.arena, bytes_str("e"), &m, &n, &err), OTL_OK);
     assert_int_equal(querier_select(query.querier, m, n, T0 + d, T0 + d, false, &set, &err),
                      OTL_OK);
-    assert_int_equal(querier_scan(query.querier, set, T0 + d, T0 + d, take_one, &o, &err), OTL_OK);
+    assert_int_equal(querier_scan(query.querier, set, T0 + d, T0 + d, NULL, take_one, &o, &err), OTL_OK);
     qf_end(&query);
     return o.h;
 }

@@ -500,7 +500,7 @@ static enum otl_err on_numbers(void *arg, unsigned slot, int64_t id, struct otl_
 /* ahead: by a second thread, however little there is. */
 static enum otl_err numbers(struct read *r, struct numbers *x, bool ahead)
 {
-    const struct number_sink sink = {on_run, on_numbers, x};
+    const struct number_sink sink = {.run = on_run, .series = on_numbers, .arg = x};
     enum otl_err rc;
 
     shared->ahead_series = shared->ahead_bytes = ahead ? 0 : SIZE_MAX;
