@@ -200,7 +200,11 @@ static enum otl_err ask_windows(struct in_process *p, struct read *r, const stru
                              .to = range->to_ns,
                              .step = range->step_ns,
                              .look_back = LOOK_BACK_NS,
-                             .want_increase = panel->what == PANEL_RATE};
+                             .want_increase = panel->what == PANEL_RATE,
+                             .skip_extremes = panel->what == PANEL_SUM ||
+                                              panel->what == PANEL_MEAN ||
+                                              panel->what == PANEL_RATE,
+                             .skip_ends = true};
     struct window *windows = NULL;
     uint32_t *group;
     enum otl_err rc = group_series(p, r, panel, &group, &q.n_groups, err);

@@ -258,6 +258,8 @@ struct window_query {
     int64_t from, to, step; /* windows [from + i * step, + step), the last one cut at to; step 0: one */
     int64_t look_back;      /* ns before `from` to look for the value before the first, for increase */
     bool want_increase;     /* false: increase is 0 and cheaper */
+    bool skip_extremes;     /* min and max are not asked for: what they say is nobody's business */
+    bool skip_ends;         /* likewise first, last and their times */
 };
 /* How it was answered, for tests, EXPLAIN and the curious. */
 struct window_cost {

@@ -36,9 +36,24 @@ static void add_modifiers(struct buf *out, const struct modifiers *m)
                                  : "null");
 }
 
-static void add_selector(struct buf *out, const struct expr *e)
+static void add_matcher(struct buf *out, const struct label_matcher *m, bool first)
 {
     static const char *const ops[] = {"=", "!=", "=~", "!~"};
+
+    buf_add_str(out, first ? "{\"name\":" : ",{\"name\":");
+    buf_add_json_string(out, m->name);
+    buf_add_str(out, ",\"value\":");
+    buf_add_json_string(out, m->value);
+    buf_printf(out, ",\"type\":\"%s\"}", ops[m->op]);
+}
+
+/* The matcher of a name in front of the braces is the last one, as in Prometheus. */
+static void add_selector(struct buf *out, const struct expr *e)
+{
+    const struct label_matcher *m = e->u.selector.matchers;
+    const size_t n = e->u.selector.n_matchers;
+    const bool named = n > 0 && e->u.selector.name.n > 0 && m[0].op == LABEL_EQUAL &&
+                       bytes_equal(m[0].name, bytes_str(LABEL_NAME));
 
     buf_printf(out, "{\"type\":\"%s\",\"name\":",
                e->type == PROM_MATRIX ? "matrixSelector" : "vectorSelector");
@@ -48,15 +63,10 @@ static void add_selector(struct buf *out, const struct expr *e)
         buf_printf(out, "\"range\":%lld,", (long long)e->u.selector.range_ms);
     add_modifiers(out, &e->u.selector.modifiers);
     buf_add_str(out, ",\"matchers\":[");
-    for (size_t i = 0; i < e->u.selector.n_matchers; i++) {
-        const struct label_matcher *m = &e->u.selector.matchers[i];
-
-        buf_add_str(out, i > 0 ? ",{\"name\":" : "{\"name\":");
-        buf_add_json_string(out, m->name);
-        buf_add_str(out, ",\"value\":");
-        buf_add_json_string(out, m->value);
-        buf_printf(out, ",\"type\":\"%s\"}", ops[m->op]);
-    }
+    for (size_t i = named; i < n; i++)
+        add_matcher(out, &m[i], i == (size_t)named);
+    if (named)
+        add_matcher(out, &m[0], n == 1);
     buf_add_str(out, "]}");
 }
 
@@ -116,7 +126,7 @@ static void add_node(struct buf *out, const struct expr *e)
     switch (e->kind) {
     case EXPR_NUMBER:
         buf_add_str(out, "{\"type\":\"numberLiteral\",\"val\":\"");
-        format_general(out, e->u.number);
+        format_float(out, e->u.number);
         buf_add_str(out, "\"}");
         return;
     case EXPR_STRING:

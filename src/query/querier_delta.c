@@ -23,8 +23,13 @@ static enum otl_err base_numbers(struct basing *b, const int64_t *ids, const uin
                                  const uint32_t *sources, size_t n, int64_t to,
                                  struct otl_error *err)
 {
-    struct window_query query = {
-        .series = ids, .group = groups, .n = n, .n_groups = (uint32_t)n, .from = 0, .to = to};
+    struct window_query query = {.series = ids,
+                                 .group = groups,
+                                 .n = n,
+                                 .n_groups = (uint32_t)n,
+                                 .to = to,
+                                 .skip_extremes = true,
+                                 .skip_ends = true};
     struct window *w = NULL;
     enum otl_err rc;
 

@@ -122,6 +122,11 @@ struct chunk_memo {
 };
 /* Before the first chunk of another block. */
 void chunk_memo_forget(struct chunk_memo *m);
+/* block_read_next for who needs some fields only (bits): the others are absent or 0, and not
+ * verified. memo may be NULL. */
+enum otl_err block_read_fields(struct bytes block, const struct block_directory *d, uint32_t i,
+                               uint32_t fields, int64_t from, int64_t to, struct chunk_memo *memo,
+                               struct series_points *out, struct otl_error *err) OTL_MUSTCHECK;
 /* block_read_chunk; what memo knows of the block is not verified and decoded again. */
 enum otl_err block_read_next(struct bytes block, const struct block_directory *d, uint32_t i,
                              int64_t from, int64_t to, struct chunk_memo *memo,

@@ -14,6 +14,7 @@ struct chunk_in {
     const struct block_directory *d;
     uint32_t chunk;
     size_t n;                /* its points */
+    uint32_t fields;         /* that are asked for, bits */
     struct chunk_memo *memo; /* may be NULL */
     struct otl_error *err;
     int64_t scratch[CHUNK_MAX_POINTS];
@@ -356,6 +357,22 @@ static enum otl_err take_field(struct chunk_in *c, uint32_t s, int i, struct ser
     return OTL_OK;
 }
 
+/* Field i, which nobody asked for, of the chunk's points. */
+static void leave_field(const struct chunk_in *c, int i, struct series_points *out)
+{
+    struct field_column *f = &out->fields[i];
+    const size_t begin = out->n;
+
+    if (f->end != NULL) {
+        for (size_t k = 0; k < c->n; k++)
+            f->end[begin + k] = field_begin(f, begin);
+        return;
+    }
+    fill(f->v + begin, 0, c->n);
+    if (f->kind != NULL)
+        memset(f->kind + begin, VALUE_NONE, c->n);
+}
+
 /* Of the n lists behind point at, those before low and from high on go. */
 static void keep_lists(struct field_column *f, size_t at, size_t low, size_t high, bool bytes)
 {
@@ -453,7 +470,10 @@ static enum otl_err read_chunk(struct chunk_in *c, int64_t from, int64_t to,
     if (rc == OTL_OK)
         rc = take_ints(c, STREAM_FLAGS, out->flags + out->n, c->n);
     for (int f = 0; f < schema->n_fields && rc == OTL_OK; f++) {
-        rc = take_field(c, s, f, out);
+        if ((c->fields >> f & 1) != 0)
+            rc = take_field(c, s, f, out);
+        else
+            leave_field(c, f, out);
         s += field_stream_count(schema->fields[f].type);
     }
     if (rc != OTL_OK) {
@@ -475,6 +495,7 @@ static void begin_chunk(struct chunk_in *c, struct bytes block, const struct blo
     c->d = d;
     c->chunk = i;
     c->n = d->chunks[i].n;
+    c->fields = UINT32_MAX;
     c->memo = memo;
     c->err = err;
 }
@@ -486,9 +507,9 @@ enum otl_err block_read_chunk(struct bytes block, const struct block_directory *
     return block_read_next(block, d, i, from, to, NULL, out, err);
 }
 
-enum otl_err block_read_next(struct bytes block, const struct block_directory *d, uint32_t i,
-                             int64_t from, int64_t to, struct chunk_memo *memo,
-                             struct series_points *out, struct otl_error *err)
+enum otl_err block_read_fields(struct bytes block, const struct block_directory *d, uint32_t i,
+                               uint32_t fields, int64_t from, int64_t to, struct chunk_memo *memo,
+                               struct series_points *out, struct otl_error *err)
 {
     struct chunk_in c;
     enum otl_err rc = check_whole(block, d, err);
@@ -496,7 +517,15 @@ enum otl_err block_read_next(struct bytes block, const struct block_directory *d
     if (rc != OTL_OK)
         return rc;
     begin_chunk(&c, block, d, i, memo, err);
+    c.fields = fields;
     return read_chunk(&c, from, to, out);
+}
+
+enum otl_err block_read_next(struct bytes block, const struct block_directory *d, uint32_t i,
+                             int64_t from, int64_t to, struct chunk_memo *memo,
+                             struct series_points *out, struct otl_error *err)
+{
+    return block_read_fields(block, d, i, UINT32_MAX, from, to, memo, out, err);
 }
 
 /* ---- numbers, in a hot loop ---- */

@@ -73,7 +73,7 @@ struct gather {
     struct series_points *sources; /* of a group of chunks that overlap */
     size_t n_sources;
     struct series_points merged;
-    struct part_memo *memo; /* NULL until a chunk is read */
+    struct part_memo *memo; /* NULL: none */
     int64_t charged;        /* to the read */
 };
 void gather_fini(struct gather *g, struct read *r);

@@ -8,6 +8,8 @@
 
 #include "read_internal.h"
 
+enum { MEMO_CHUNKS = 64 };
+
 static enum otl_err no_memory(struct otl_error *err)
 {
     return otl_fail(err, OTL_ENOMEM, "read points: no memory");
@@ -101,8 +103,6 @@ enum otl_err gather_chunk(struct gather *g, struct read *r, struct part_refs *re
 
     if (rc != OTL_OK)
         return rc;
-    if (g->memo == NULL)
-        g->memo = calloc(1, sizeof(*g->memo)); /* without it all goes on, slower */
     rc = part_read_next(r->session->parts, refs, ref, from, to, g->memo, out, &mine);
     if (rc == OTL_ECORRUPT)
         return OTL_OK;
@@ -484,6 +484,9 @@ enum otl_err read_scan(struct read *r, int kind, const int64_t *series, size_t n
     enum otl_err rc = scan_init(&e.scan, r, kind, series, n, from, to, err);
 
     e.scan.each = emit_series;
+    /* Without it all goes on, slower; a few chunks are read before it has been cleared. */
+    if (rc == OTL_OK && e.scan.refs.n >= MEMO_CHUNKS)
+        e.scan.gather.memo = calloc(1, sizeof(*e.scan.gather.memo));
     if (rc == OTL_OK)
         rc = scan_run(&e.scan, err);
     scan_close(&e.scan);

@@ -13,8 +13,12 @@ enum {
     MAX_LABELS = 32,
     MAX_WINDOWS = 10000000, /* of a group */
     /* Columns that need what read_windows only works out when asked for. */
+    COLUMN_MIN = 5,
+    COLUMN_MAX = 6,
     COLUMN_INCREASE = 7,
-    COLUMN_RATE = 8
+    COLUMN_RATE = 8,
+    COLUMN_FIRST = 9,
+    COLUMN_LAST = 10
 };
 
 /* How far before `from` the value may lie that the first one is compared with. */
@@ -204,6 +208,11 @@ static void windows_end(struct call_cursor *c)
     free(w);
 }
 
+static bool uses(const struct call_cursor *c, int column, int other)
+{
+    return (c->columns_used & (UINT64_C(1) << column | UINT64_C(1) << other)) != 0;
+}
+
 static enum otl_err run(struct call_cursor *c, struct windows *w, struct otl_error *err)
 {
     uint32_t *group = NULL;
@@ -222,8 +231,9 @@ static enum otl_err run(struct call_cursor *c, struct windows *w, struct otl_err
         .to = c->to,
         .step = c->step,
         .look_back = look_back > LOOK_BACK_MOST ? LOOK_BACK_MOST : look_back,
-        .want_increase =
-            (c->columns_used & (UINT64_C(1) << COLUMN_INCREASE | UINT64_C(1) << COLUMN_RATE)) != 0,
+        .want_increase = uses(c, COLUMN_INCREASE, COLUMN_RATE),
+        .skip_extremes = !uses(c, COLUMN_MIN, COLUMN_MAX),
+        .skip_ends = !uses(c, COLUMN_FIRST, COLUMN_LAST),
     };
     w->n = w->per_group * w->groups.n;
     rc = read_windows(c->read, &q, &w->windows, NULL, err);

@@ -15,7 +15,8 @@
 enum {
     LARGE_QUERY_POINTS = 1 << 20, /* from here on two threads */
     BATCH_POINTS = 4 << 20,
-    ROLLUP_ROW_WEIGHT = 8 /* of a row, in points */
+    ROLLUP_ROW_WEIGHT = 8, /* of a row, in points */
+    MEMO_CHUNKS = 64
 };
 
 /* A thread's share of a batch. */
@@ -36,6 +37,8 @@ struct worker {
     int64_t from, to;
     bool resets;
 
+    struct chunk_memo *memo; /* of memo_of, for rollup chunks; NULL: none */
+    const struct part_block *memo_of;
     struct series_points *rows; /* of rollup chunks */
     size_t n_rows;
     struct series_points merged;
@@ -44,6 +47,7 @@ struct worker {
 static void worker_fini(struct worker *k)
 {
     chunk_reader_fini(&k->reader);
+    free(k->memo);
     for (size_t i = 0; i < k->n_rows; i++)
         series_points_fini(&k->rows[i]);
     free(k->rows);
@@ -127,6 +131,39 @@ static bool prepare_rows(struct worker *k, size_t n)
     return true;
 }
 
+/* The fields that a query needs of rows that stand alone; to merge them takes all. */
+static uint32_t fields_of(const struct window_query *q)
+{
+    const bool ends = !q->skip_ends || q->want_increase;
+    uint32_t fields = 1U << NUMBER_ROLLUP_COUNT | 1U << NUMBER_ROLLUP_SUM | 1U << NUMBER_ROLLUP_N;
+
+    if (!q->skip_extremes)
+        fields |= 1U << NUMBER_ROLLUP_MIN | 1U << NUMBER_ROLLUP_MAX;
+    if (q->want_increase)
+        fields |= 1U << NUMBER_ROLLUP_INCREASE;
+    if (ends)
+        fields |= 1U << NUMBER_ROLLUP_FIRST_TIME | 1U << NUMBER_ROLLUP_LAST_TIME |
+                  1U << NUMBER_ROLLUP_FIRST_START;
+    /* The others may follow from these (rollup_follow.h). */
+    if (ends || !q->skip_extremes)
+        fields |= 1U << NUMBER_ROLLUP_FIRST | 1U << NUMBER_ROLLUP_LAST;
+    return fields;
+}
+
+static enum otl_err read_row_chunk(struct worker *k, const struct chunk_ref *ref, uint32_t fields,
+                                   struct series_points *out, struct otl_error *err)
+{
+    struct part_block *b = k->w->rollup.blocks[ref->place];
+
+    if (k->memo == NULL && k->w->rollup.n >= MEMO_CHUNKS)
+        k->memo = calloc(1, sizeof(*k->memo)); /* without it all goes on, slower */
+    else if (k->memo != NULL && k->memo_of != b)
+        chunk_memo_forget(k->memo);
+    k->memo_of = b;
+    return block_read_fields(part_block_bytes(b), part_block_directory(b), ref->chunk, fields,
+                             INT64_MIN, INT64_MAX, k->memo, out, err);
+}
+
 /* The rows of the chunks of one day, one row a window. *exact: as rollup_merge has it. */
 static enum otl_err read_rows(struct worker *k, const struct window_item *item,
                               const struct series_points **rows, bool *exact, struct otl_error *err)
@@ -138,13 +175,9 @@ static enum otl_err read_rows(struct worker *k, const struct window_item *item,
 
     if (!prepare_rows(k, item->n))
         return otl_fail(err, OTL_ENOMEM, "windows: no memory");
-    for (size_t i = 0; i < item->n && rc == OTL_OK; i++) {
-        const struct chunk_ref *ref = &w->rollup.refs[item->ref + i];
-        struct part_block *b = w->rollup.blocks[ref->place];
-
-        rc = block_read_chunk(part_block_bytes(b), part_block_directory(b), ref->chunk, INT64_MIN,
-                              INT64_MAX, &k->rows[i], err);
-    }
+    for (size_t i = 0; i < item->n && rc == OTL_OK; i++)
+        rc = read_row_chunk(k, &w->rollup.refs[item->ref + i],
+                            item->n == 1 ? fields_of(w->q) : UINT32_MAX, &k->rows[i], err);
     *exact = true;
     *rows = &k->rows[0];
     if (rc != OTL_OK || item->n == 1)
@@ -210,6 +243,7 @@ static void run_worker(void *arg)
     /* The bytes may move before the next batch. */
     chunk_reader_forget(&k->reader);
     k->time_at = 0;
+    k->memo_of = NULL;
 }
 
 static uint64_t item_weight(const struct windows *w, const struct window_item *item)

@@ -125,6 +125,10 @@ test('format_query, parse_query, status, and what there is none of', TIMEOUT, as
 
     assert.equal((await get(d, 'format_query', { query: 'sum(  rate(a[5m]) )by(b)' })).json.data, 'sum by (b) (rate(a[5m]))');
     assert.equal((await get(d, 'parse_query', { query: 'a + 1' })).json.data.op, '+');
+    /* By web/api/v1/translate_ast.go of Prometheus 3. */
+    assert.deepEqual((await get(d, 'parse_query', { query: 'a{b!~"c"}[5m] offset 1m' })).json.data, { type: 'matrixSelector', name: 'a', range: 300000,
+        offset: 60000, timestamp: null, startOrEnd: null, matchers: [{ name: 'b', value: 'c', type: '!~' }, { name: '__name__', value: 'a', type: '=' }] });
+    assert.deepEqual((await get(d, 'parse_query', { query: '1e22' })).json.data, { type: 'numberLiteral', val: '10000000000000000000000' });
     assert.equal((await get(d, 'status/buildinfo')).json.data.version, '3.0.0');
     const tsdb = (await get(d, 'status/tsdb', { limit: 2 })).json.data;
 
