@@ -198,8 +198,9 @@ test('it needs the scope read, and admin when there are other projects', TIMEOUT
     const count = (secret) => ask(daemon, 'SELECT count(*) FROM resource', bearer(secret));
     const put = (secret) => daemon.postJson(request([gauge('g', { timeUnixNano: now(), asInt: '1' })]), bearer(secret));
 
-    await until('the tokens are known', async () => (await ask(daemon, 'SELECT 1')).status === 401 &&
-        (await put(write)).status === 200);
+    /* Each may be seen at a time of its own. */
+    await until('the tokens are known', async () => (await ask(daemon, 'SELECT 1')).status === 401 && (await put(write)).status === 200 &&
+        (await Promise.all([read, admin, other].map(count))).every((r) => r.status !== 401));
     assert.equal((await count(write)).status, 403);
     assert.deepEqual((await count(read)).json.rows, [[1]]);
     const foreign = await count(other);
