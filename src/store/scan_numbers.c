@@ -39,12 +39,22 @@ static enum otl_err give_points(struct numbers *x, const struct series_points *p
                                 size_t high, struct otl_error *err)
 {
     const struct field_column *f = &p->fields[NUMBER_VALUE];
-    const struct number_run run = {.n = high - low,
-                                   .time = p->time + low,
-                                   .value = f->v + low,
-                                   .kind = f->kind + low,
-                                   .flags = p->flags + low};
+    const size_t n = high - low;
+    struct number_run run = {.n = n,
+                             .time = p->time + low,
+                             .value = f->v + low,
+                             .kind = f->kind + low,
+                             .flags = p->flags + low};
 
+    /* Mostly they are of one kind, without flags, and then are taken faster. */
+    if (n > 0 && run.kind[0] != VALUE_NONE &&
+        (n == 1 || memcmp(run.kind, run.kind + 1, n - 1) == 0)) {
+        run.all = (enum value_kind)run.kind[0];
+        run.kind = NULL;
+    }
+    if (n > 0 && run.flags[0] == 0 &&
+        (n == 1 || memcmp(run.flags, run.flags + 1, (n - 1) * sizeof(*run.flags)) == 0))
+        run.flags = NULL;
     return give(x, &run, err);
 }
 
