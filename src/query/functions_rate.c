@@ -158,12 +158,59 @@ static enum otl_err extrapolated(const struct function_call *c, const struct ran
     return OTL_OK;
 }
 
-/* The same of all windows. */
-static inline bool fold_extrapolated(const struct range_folded *w, bool is_counter, bool is_rate,
+/* What a window is extrapolated by depends on how its samples lie in it, and these lie alike in one
+ * window after the other. */
+struct spread {
+    int64_t lead,
+        tail; /* ms from the window's start to the first sample, from the last to its end */
+    size_t n; /* samples; 0: none known */
+    double sampled, to_start, to_end; /* s */
+    double factor;                    /* of the change, unless the counter was 0 in between */
+};
+
+static void spread_of(struct spread *s, int64_t lead, int64_t tail, size_t n, int64_t range,
+                      double seconds)
+{
+    double interval, threshold;
+
+    if (s->n == n && s->lead == lead && s->tail == tail)
+        return;
+    *s = (struct spread){.lead = lead,
+                         .tail = tail,
+                         .n = n,
+                         .sampled = (double)(range - lead - tail) / 1000,
+                         .to_start = (double)lead / 1000,
+                         .to_end = (double)tail / 1000};
+    interval = s->sampled / (double)(n - 1);
+    threshold = interval * 1.1;
+    if (s->to_start >= threshold)
+        s->to_start = interval / 2;
+    if (s->to_end >= threshold)
+        s->to_end = interval / 2;
+    s->factor = (s->sampled + s->to_start + s->to_end) / s->sampled / seconds;
+}
+
+/* The factor for a counter that was first at the window's first sample and grew by change. */
+static inline double counter_factor(const struct spread *s, double first, double change,
+                                    double seconds)
+{
+    const double reach = s->sampled * first;
+    double to_zero;
+
+    /* Far above 0, as nearly always: no division. */
+    if (!(change > 0 && first >= 0) || (reach > 2 * s->to_start * change && reach < HUGE_VAL))
+        return s->factor;
+    to_zero = s->sampled * (first / change);
+    return to_zero < s->to_start ? (s->sampled + to_zero + s->to_end) / s->sampled / seconds
+                                 : s->factor;
+}
+
+/* The same of all windows. seconds: what the growth is divided by. */
+static inline bool fold_extrapolated(const struct range_folded *w, bool is_counter, double seconds,
                                      double *out)
 {
     const double *v = w->v;
-    const double seconds = (double)w->range / 1000;
+    struct spread spread = {0};
     size_t reset = w->n; /* the first one behind the window's first sample */
 
     for (size_t i = 1; is_counter && i < w->n && reset == w->n; i++)
@@ -171,7 +218,7 @@ static inline bool fold_extrapolated(const struct range_folded *w, bool is_count
     for (size_t i = 0; i < w->steps; i++) {
         const size_t low = w->edges[i], high = w->edges[i + w->span];
         const int64_t start = w->start + (int64_t)i * w->step;
-        double change, factor;
+        double change;
 
         if (high < low + 2)
             continue;
@@ -185,28 +232,27 @@ static inline bool fold_extrapolated(const struct range_folded *w, bool is_count
             if (v[k] < v[k - 1])
                 change += v[k - 1];
         }
-        factor = extrapolation(start, start + w->range, w->t[low], w->t[high - 1], high - low,
-                               is_counter, v[low], change);
-        if (is_rate)
-            factor /= seconds;
-        out[i] = change * factor;
+        spread_of(&spread, w->t[low] - start, start + w->range - w->t[high - 1], high - low,
+                  w->range, seconds);
+        out[i] = change *
+                 (is_counter ? counter_factor(&spread, v[low], change, seconds) : spread.factor);
     }
     return true;
 }
 
 bool functions_fold_rate(const struct range_folded *w, double *out)
 {
-    return fold_extrapolated(w, true, true, out);
+    return fold_extrapolated(w, true, (double)w->range / 1000, out);
 }
 
 bool functions_fold_increase(const struct range_folded *w, double *out)
 {
-    return fold_extrapolated(w, true, false, out);
+    return fold_extrapolated(w, true, 1, out);
 }
 
 bool functions_fold_delta(const struct range_folded *w, double *out)
 {
-    return fold_extrapolated(w, false, false, out);
+    return fold_extrapolated(w, false, 1, out);
 }
 
 RANGE_FUNCTION(fn_rate)
