@@ -255,7 +255,8 @@ static void render_labels(struct writer *w, const struct series_info *s)
     if (s->scope_name.n > 0)
         add_label(w, bytes_str("otel_scope_name"), s->scope_name, false, true);
     add_attributes(w, s->resource_attributes, true);
-    qsort(w->labels, w->n_labels, sizeof(*w->labels), by_name);
+    if (w->n_labels > 0)
+        qsort(w->labels, w->n_labels, sizeof(*w->labels), by_name);
     buf_reset(&w->rendered);
     for (size_t i = 0; i < w->n_labels; i++) {
         if (w->labels[i].value.n == 0)
