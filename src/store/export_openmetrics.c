@@ -432,7 +432,7 @@ static bool add_running(struct writer *w, const int64_t *v, size_t n, bool anew)
         w->running = p;
         w->cap_running = n;
     }
-    if (anew)
+    if (anew && w->running != NULL)
         memset(w->running, 0, w->cap_running * sizeof(*w->running));
     for (size_t i = 0; i < n; i++)
         w->running[i] = (int64_t)((uint64_t)w->running[i] + (uint64_t)v[i]);
