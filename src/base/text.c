@@ -123,7 +123,8 @@ void buf_add_json_string(struct buf *b, struct bytes s)
         }
         start = i;
     }
-    buf_add(b, s.p + start, s.n - start);
+    if (start < s.n)
+        buf_add(b, s.p + start, s.n - start);
     buf_add_char(b, '"');
 }
 
