@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "store/block_internal.h"
+#include "store/rollup_follow.h"
 
 static void require(bool ok)
 {
@@ -62,25 +63,33 @@ static void read_all(struct bytes b)
     struct block_directory d;
     struct series_points p;
     struct chunk_reader r = {0};
+    struct chunk_memo *memo;
     struct otl_error err;
     enum otl_err rc;
 
     if (block_directory_open(b, &d, &err) != OTL_OK)
         return;
+    memo = calloc(1, sizeof(*memo));
+    require(memo != NULL);
     series_points_init(&p, d.kind);
     for (uint32_t i = 0; i < d.n; i++) {
         size_t before = p.n;
 
         rc = block_read_chunk(b, &d, i, d.chunks[i].min_time + 1, d.chunks[i].max_time, &p, &err);
         require(rc == OTL_OK || p.n == before);
+        before = p.n;
+        rc = block_read_fields(b, &d, i, i * UINT32_C(0x9e3779b1), INT64_MIN, INT64_MAX, memo, &p,
+                               &err);
+        require(rc == OTL_OK || p.n == before);
         if (d.kind == KIND_NUMBER) {
-            rc = chunk_reader_numbers(&r, b, &d, i, &err);
+            rc = chunk_reader_numbers(&r, b, &d, i, i % 2 == 0, &err);
             require(rc != OTL_OK || r.n == d.chunks[i].n);
         }
         (void)block_directory_find(&d, d.chunks[i].series_id);
         if (p.n > 1 << 16)
             series_points_reset(&p);
     }
+    free(memo);
     chunk_reader_fini(&r);
     series_points_fini(&p);
     block_directory_fini(&d);
@@ -146,6 +155,11 @@ static void add_point(struct series_points *p, struct bytes *in)
     p->flags[p->n] = next(in) % 2;
     for (int i = 0; i < series_schemas[p->kind].n_fields; i++)
         add_field(p, i, in);
+    /* A rollup of some values has a least and a greatest one, and an increase. */
+    for (int i = 0; i < series_schemas[p->kind].n_fields; i++) {
+        if (rollup_may_follow(p->kind, i) && p->fields[i].kind[p->n] == VALUE_NONE)
+            p->fields[i].kind[p->n] = VALUE_DOUBLE;
+    }
     p->n++;
 }
 
