@@ -4,6 +4,7 @@
 
 #include "part_internal.h"
 #include "read_internal.h"
+#include "window_sum.h"
 
 #define EXACT_INTEGERS ((double)(INT64_C(1) << 53))
 
@@ -58,21 +59,6 @@ static enum otl_err give_points(struct numbers *x, const struct series_points *p
     return give(x, &run, err);
 }
 
-static size_t lower_bound(const int64_t *time, size_t n, int64_t t)
-{
-    size_t low = 0;
-
-    while (low < n) {
-        size_t mid = low + (n - low) / 2;
-
-        if (time[mid] < t)
-            low = mid + 1;
-        else
-            n = mid;
-    }
-    return low;
-}
-
 static double number_of(enum value_kind kind, int64_t v)
 {
     double d;
@@ -102,7 +88,7 @@ static bool is_whole(const struct numbers *x, const struct chunk_summary *s)
         (k->no_reset && !has_no_reset(s)))
         return false;
     /* The first edge behind its first point must be behind its last one. */
-    at = lower_bound(k->edges, k->n_edges, s->min_time + 1);
+    at = window_lower_bound(k->edges, k->n_edges, s->min_time + 1);
     return at == k->n_edges || k->edges[at] > s->max_time;
 }
 
@@ -149,8 +135,8 @@ static enum otl_err give_chunk(struct numbers *x, size_t ref, struct otl_error *
         chunk_reader_numbers(r, part_block_bytes(b), part_block_directory(b), c->chunk, false, err);
     if (rc != OTL_OK)
         return rc;
-    low = lower_bound(r->time, r->n, s->from);
-    high = s->to == INT64_MAX ? r->n : lower_bound(r->time, r->n, s->to);
+    low = window_lower_bound(r->time, r->n, s->from);
+    high = s->to == INT64_MAX ? r->n : window_lower_bound(r->time, r->n, s->to);
     if (low >= high)
         return OTL_OK;
     run = (struct number_run){.n = high - low,
