@@ -188,7 +188,6 @@ struct number_summary {
     enum value_kind first_kind, last_kind;
     int64_t first, last;  /* int64 or bits */
     double sum, min, max; /* sum is finite, in the order of time */
-    bool no_reset;        /* no value is below the one before; false: nobody knows */
 };
 /* Points of one series of numbers, as columns that are valid until the call returns. */
 struct number_run {
@@ -219,7 +218,7 @@ struct number_sink {
     const int64_t *edges;
     size_t n_edges;
     int64_t least_interval; /* ns */
-    bool no_reset;          /* nor without this of number_summary */
+    bool no_reset;          /* nor where a value may be below the one before it */
 };
 /* As read_scan of KIND_NUMBER, for who wants times and values only. */
 enum otl_err read_numbers(struct read *r, const int64_t *series, size_t n, int64_t from, int64_t to,

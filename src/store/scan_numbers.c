@@ -105,7 +105,6 @@ static enum otl_err give_summary(struct numbers *x, const struct chunk_summary *
         .sum = s->sum,
         .min = s->min,
         .max = s->max,
-        .no_reset = has_no_reset(s),
     };
     const struct number_run run = {.n = s->n, .summary = &known};
 
